@@ -1,0 +1,1 @@
+//! A durable key-value store that fences: stale writers are refused in the commit path.

@@ -1,0 +1,1 @@
+//! The Highwater server and command line.

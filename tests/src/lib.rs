@@ -1,0 +1,1 @@
+//! The test ladder of Highwater: models, checkers, simulated disks, real processes.

@@ -1,0 +1,1 @@
+//! The write-ahead log of Highwater: checksummed, chained, preallocated, recycled segments.
