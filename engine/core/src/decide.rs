@@ -1,0 +1,173 @@
+//! The decision: the nine steps of the contract in their order, and nothing else.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::accept;
+use crate::command::{Commit, CreateDomain, GuardedRead, Mutation};
+use crate::counters::{DomainId, Epoch, EpochNumber};
+use crate::domain::{Domain, DomainState, EpochEntry, EpochTable};
+use crate::effect::{Change, Effect};
+use crate::limits::DOMAINS_MAX;
+use crate::receipt::Receipt;
+use crate::rejection::{Malformed, Reason, Rejection};
+use crate::rules::{self, Judged};
+use crate::view::{View, touched_guards};
+
+/// The answer to a commit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[must_use = "a rejection means that nothing was written"]
+pub enum Verdict {
+    /// It is to be made durable, and then acknowledged.
+    Accepted(Box<Accepted>),
+    /// It changes nothing.
+    Rejected(Box<Rejection>),
+}
+
+/// What an accepted commit changes, and what the destination states about it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Accepted {
+    /// The change, to be logged and applied.
+    pub effect: Effect,
+    /// The statement, to be released once the change is durable.
+    pub receipt: Receipt,
+}
+
+/// Judges a commit on what the view shows. Pure and total: same view and commit, same verdict.
+///
+/// The view must hold every row that [`crate::Footprint::of_commit`] names; a row that is missing
+/// refuses the commit. The first step that doesn't pass is the reason.
+pub fn decide(view: &View, commit: &Commit) -> Verdict {
+    match judge(view, commit) {
+        Ok(accepted) => Verdict::Accepted(Box::new(accepted)),
+        Err(rejection) => Verdict::Rejected(rejection),
+    }
+}
+
+fn judge(view: &View, commit: &Commit) -> Judged<Accepted> {
+    // R1: what can be said without knowing the domain.
+    rules::well_formed(view, commit)?;
+    // R2
+    rules::right_destination(view, commit.destination.as_ref())?;
+    let domain = rules::known_domain(view)?;
+    // R1 again: what only the domain's policy can tell.
+    let touched = touched_guards(commit, &domain.policy);
+    rules::well_guarded(view, &domain.policy, commit, &touched)?;
+    // R3: a commit carries no intent yet, so there is nothing to replay.
+    // R4
+    rules::available(view, domain.state, adds_data(commit))?;
+    // R5
+    rules::admitted(view, &domain.policy, commit)?;
+    // R6: every authority first, so that no fence of a strange epoch is ever compared.
+    let under: Vec<_> = touched
+        .into_iter()
+        .filter_map(|guard| {
+            commit
+                .authority
+                .for_guard(&guard)
+                .cloned()
+                .map(|authority| (guard, authority))
+        })
+        .collect();
+    for (_, authority) in &under {
+        rules::current_epoch(view, domain, authority)?;
+    }
+    // R7
+    for (guard, authority) in &under {
+        rules::not_fenced_out(
+            view,
+            &domain.policy,
+            guard,
+            authority,
+            commit.caller.as_ref(),
+        )?;
+    }
+    // R8
+    rules::conditions_hold(view, commit)?;
+    // R9
+    accept::commit(view, domain, commit, under)
+}
+
+/// Whether a commit can need more room than it frees.
+fn adds_data(commit: &Commit) -> bool {
+    let adds = |mutation: &Mutation| {
+        matches!(
+            mutation,
+            Mutation::Put { .. } | Mutation::SetMetadata { .. }
+        )
+    };
+    commit.mutations.iter().any(adds)
+}
+
+/// Judges a guarded read: whether its authority could still write under every guard it names. The
+/// steps are those of a commit that has no conditions and no effect.
+///
+/// The view must hold every row that [`crate::Footprint::of_read`] names.
+///
+/// # Errors
+///
+/// The rejection, as a commit under the same authority would get it.
+pub fn admit_read(view: &View, read: &GuardedRead) -> Result<(), Box<Rejection>> {
+    if read.guards.is_empty() {
+        return rules::reject(
+            view,
+            Reason::Malformed(Malformed::Missing { what: "guard" }),
+        );
+    }
+    rules::right_destination(view, read.destination.as_ref())?;
+    let domain = rules::known_domain(view)?;
+    for guard in &read.guards {
+        rules::is_guard(view, &domain.policy, guard)?;
+    }
+    rules::readable(view, domain.state)?;
+    rules::current_epoch(view, domain, &read.authority)?;
+    for guard in &read.guards {
+        let caller = read.caller.as_ref();
+        rules::not_fenced_out(view, &domain.policy, guard, &read.authority, caller)?;
+    }
+    Ok(())
+}
+
+/// Judges the creation of a domain. `view.domain` is the domain of that name, if there is one;
+/// `existing` is how many domains there are, which is also the highest number given to one.
+///
+/// # Errors
+///
+/// The rejection: wrong destination, exists already, too many domains, or no effects taken now.
+pub fn create_domain(
+    view: &View,
+    existing: u32,
+    create: &CreateDomain,
+) -> Result<Effect, Box<Rejection>> {
+    rules::right_destination(view, create.destination.as_ref())?;
+    if view.domain.is_some() {
+        return rules::reject(view, Reason::DomainExists);
+    }
+    rules::available(view, DomainState::Active, true)?;
+    let id = existing
+        .checked_add(1)
+        .filter(|number| *number <= DOMAINS_MAX);
+    let Some(id) = id.and_then(DomainId::new) else {
+        return rules::reject(view, Reason::TooManyDomains);
+    };
+    let Some(revision) = view.destination.revision.next() else {
+        return rules::reject(view, Reason::RevisionExhausted);
+    };
+    let epoch = Epoch::new(EpochNumber::FIRST, create.mark);
+    let domain = Domain {
+        id,
+        name: create.name.clone(),
+        policy: create.policy,
+        epochs: EpochTable::new(EpochEntry {
+            epoch,
+            installed_at: revision,
+        }),
+        state: DomainState::Active,
+        created_at: revision,
+    };
+    Ok(Effect::new(
+        revision,
+        Change::DomainCreated(Arc::new(domain)),
+    ))
+}

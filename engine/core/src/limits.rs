@@ -1,0 +1,55 @@
+//! Every bound of the contract, by name, and how the bounds relate.
+
+/// Longest domain name, in bytes.
+pub const DOMAIN_NAME_BYTES_MAX: usize = 128;
+/// Most domains of one destination.
+pub const DOMAINS_MAX: u32 = 1_024;
+/// Longest key, and longest prefix or guard, in bytes.
+pub const KEY_BYTES_MAX: usize = 1_024;
+/// Longest holder, in bytes.
+pub const HOLDER_BYTES_MAX: usize = 256;
+/// Longest identity of a caller, in bytes.
+pub const IDENTITY_BYTES_MAX: usize = 256;
+/// Longest value unless configured otherwise, in bytes.
+pub const VALUE_BYTES_DEFAULT: usize = 1 << 20;
+/// Longest value that can be configured, in bytes.
+pub const VALUE_BYTES_MAX: usize = 16 << 20;
+/// Most mutations of one commit.
+pub const MUTATIONS_MAX: usize = 1_024;
+/// Most conditions of one commit.
+pub const CONDITIONS_MAX: usize = 1_024;
+/// Most bytes of keys, values and metadata in one commit.
+pub const COMMIT_BYTES_MAX: usize = 16 << 20;
+/// Longest content type, in bytes.
+pub const CONTENT_TYPE_BYTES_MAX: usize = 256;
+/// Most labels of one key.
+pub const LABELS_MAX: usize = 64;
+/// Longest name of a label, in bytes.
+pub const LABEL_NAME_BYTES_MAX: usize = 128;
+/// Longest value of a label, in bytes.
+pub const LABEL_VALUE_BYTES_MAX: usize = 1_024;
+/// Deepest prefix guard, in path components.
+pub const GUARD_DEPTH_MAX: u8 = 32;
+/// Most bytes that one commit may take in the log: its payload, and per mutation room for a key, a
+/// holder, a guard and the fixed fields.
+pub const EFFECT_BYTES_MAX: usize = COMMIT_BYTES_MAX + MUTATIONS_MAX * 4_096 + 65_536;
+
+const _: () = assert!(VALUE_BYTES_DEFAULT <= VALUE_BYTES_MAX);
+const _: () = assert!(VALUE_BYTES_MAX <= COMMIT_BYTES_MAX);
+const _: () = assert!(EFFECT_BYTES_MAX <= 32 << 20);
+const _: () = assert!(KEY_BYTES_MAX * 2 + HOLDER_BYTES_MAX + 512 <= 4_096);
+
+/// The bounds that an operator may set. Part of the view, so that the decision can judge them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest accepted value, in bytes; at most [`VALUE_BYTES_MAX`].
+    pub value_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            value_bytes: VALUE_BYTES_DEFAULT,
+        }
+    }
+}
