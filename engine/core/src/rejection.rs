@@ -64,7 +64,8 @@ pub struct Observed {
     pub generation: Option<Generation>,
     /// That key's metageneration; `None` also where it doesn't exist.
     pub metageneration: Option<Metageneration>,
-    /// That key's or prefix's last known change or deletion, where a condition asked for it.
+    /// That key's last change; for a key that doesn't exist, and for a prefix, the last change that
+    /// is remembered, where a condition asked for it.
     pub changed_at: Option<Revision>,
     /// The digest of that key's value, where a condition asked for it.
     pub digest: Option<Digest>,

@@ -145,7 +145,8 @@ impl State {
             (Some(record), Some(digest)) if need.digest => Some(digest(&record.value)),
             _ => None,
         };
-        let deleted_at = self.deletions.get(&(domain, need.key.clone())).copied();
+        let deletion = || self.deletions.get(&(domain, need.key.clone())).copied();
+        let deleted_at = need.deletion.then(deletion).flatten();
         (
             need.key.clone(),
             KeyRow {
