@@ -91,6 +91,11 @@ fn nothing_confirmed_is_lost_at_any_crash_point() {
             images += 1;
         }
         trace.check(&recover(&disk.after_kill()));
+        // Only the process died: what the next one builds on must have been made durable by it.
+        let (disk, mut trace) = (disk.after_kill(), trace);
+        let mut log = trace.open(&disk).unwrap();
+        trace.append(&mut log, 1, 1).unwrap();
+        trace.check(&recover(&disk.after_cut(Cut::AllLost)));
     }
     assert!(images > 8 * ops, "{images} images of {ops} crash points");
 }

@@ -398,6 +398,10 @@ fn payloads_that_imitate_frames_never_pass_as_frames() {
     let mark: [u8; 8] = bytes[start..start + 8].try_into().unwrap();
     let mut damaged = files.clone();
     let made_up = made_up_frame(u64::from_be_bytes(mark), 6);
+    let mut other_chain = files;
+    other_chain.get_mut(&segment(1)).unwrap()[end..end + 32].copy_from_slice(&made_up);
+    let found = refused_as_corrupt(&other_chain);
+    assert_eq!(found, (segment(1), end as u64, Damage::ChainBroken));
     damaged.get_mut(&segment(1)).unwrap()[end + 64..end + 96].copy_from_slice(&made_up);
     let (_, offset, damage) = refused_as_corrupt(&damaged);
     assert_eq!(offset, end as u64);
