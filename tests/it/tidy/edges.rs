@@ -70,15 +70,18 @@ const SHIPPED: &[&str] = &[CORE, WAL, ENGINE, PROTO, CLIENT, SERVER];
 /// Who speaks to the network, and who checks it.
 const NETWORKED: &[&str] = &[PROTO, CLIENT, SERVER, TESTS, BENCHES];
 
+/// Who waits without blocking a thread. The engine takes the primitives alone; see [`has_runtime`].
+const WAITING: &[&str] = &[ENGINE, PROTO, CLIENT, SERVER, TESTS, BENCHES];
+
 /// Packages of others that only some of ours may use, by the beginning of their names. Without a
 /// user they are banned.
 const CONFINED: [(&str, &[&str]); 9] = [
     ("redb", &[ENGINE, BENCHES]),
     ("tonic", NETWORKED),
     ("prost", NETWORKED),
-    ("tokio", NETWORKED),
+    ("tokio", WAITING),
     ("clap", &[SERVER, TESTS, BENCHES]),
-    ("tracing", &[SERVER, CLIENT]),
+    ("tracing", &[ENGINE, CLIENT, SERVER]),
     ("criterion", &[BENCHES]),
     ("anyhow", &[]),
     ("eyre", &[]),
@@ -137,6 +140,19 @@ fn broken_edge(package: &Package, dependency: &str, purpose: Purpose) -> Option<
     (confined && purpose == Purpose::Product).then_some("is confined to other packages")
 }
 
+/// Whether the engine takes more of tokio than its queues and wake-ups: it runs in whatever runtime
+/// its user has, or in none.
+fn has_runtime(package: &Package, manifest: &Table) -> bool {
+    let tokio = manifest
+        .get("dependencies")
+        .and_then(|entries| entries.get("tokio"));
+    let features = tokio
+        .and_then(|entry| entry.get("features"))
+        .and_then(Value::as_array);
+    let more = |feature: &Value| feature.as_str() != Some("sync");
+    package.name == ENGINE && features.is_some_and(|features| features.iter().any(more))
+}
+
 /// Problems of one manifest.
 fn judge(path: &str, manifest: &Table) -> Vec<String> {
     let directory = path.strip_suffix("/Cargo.toml").unwrap_or(path);
@@ -157,6 +173,11 @@ fn judge(path: &str, manifest: &Table) -> Vec<String> {
     if lints.and_then(Value::as_bool) != Some(true) {
         problems.push(format!(
             "{path}: doesn't inherit the lints of the workspace"
+        ));
+    }
+    if has_runtime(package, manifest) {
+        problems.push(format!(
+            "{path}: the engine takes more of tokio than 'sync'"
         ));
     }
     for (dependency, purpose) in dependencies(manifest) {
@@ -269,7 +290,7 @@ fn edges_to_others_are_judged_both_ways() {
     assert_eq!(
         planted(
             engine,
-            "[dependencies]\nx = { package = \"tokio\", version = \"1\" }\n"
+            "[dependencies]\nx = { package = \"tonic\", version = \"1\" }\n"
         ),
         1
     );
@@ -282,6 +303,17 @@ fn edges_to_others_are_judged_both_ways() {
         0
     );
     assert_eq!(planted(server, "[dependencies]\nanyhow = \"1\"\n"), 1);
+}
+
+#[test]
+fn a_runtime_in_the_engine_is_found() {
+    let [_, _, engine, .., server, _, _] = &PACKAGES;
+    let tokio = |features| {
+        format!("[dependencies]\ntokio = {{ workspace = true, features = [{features}] }}\n")
+    };
+    assert_eq!(planted(engine, &tokio("\"sync\"")), 0);
+    assert_eq!(planted(engine, &tokio("\"sync\", \"rt\"")), 1);
+    assert_eq!(planted(server, &tokio("\"sync\", \"rt\"")), 0);
 }
 
 #[test]
