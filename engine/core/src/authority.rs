@@ -145,9 +145,9 @@ impl Authority {
     }
 }
 
-/// A decimal number without sign, so that each number has one text form.
+/// A decimal number without sign or leading zero, so that each number has one text form.
 fn decimal(text: &str) -> Option<u64> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let digits = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
     if digits { text.parse().ok() } else { None }
 }
 

@@ -150,6 +150,10 @@ fn get_metadata(from: &mut Reader<'_>) -> Read<Metadata> {
     }
     for _ in 0..from.u16("number of labels")? {
         let name = from.text("label name")?;
+        // One form for one set of labels: in the order in which they are written.
+        let rises = metadata.labels().last_key_value();
+        let rises = rises.is_none_or(|(last, _)| last.as_str() < name);
+        from.valid(rises.then_some(()), "label names in order")?;
         let with = metadata.with_label(name, from.text("label value")?).ok();
         metadata = from.valid(with, "label")?;
     }
