@@ -144,13 +144,13 @@ pub fn create_domain(
     if view.domain.is_some() {
         return rules::reject(view, Reason::DomainExists);
     }
-    rules::available(view, DomainState::Active, true)?;
     let id = existing
         .checked_add(1)
         .filter(|number| *number <= DOMAINS_MAX);
     let Some(id) = id.and_then(DomainId::new) else {
         return rules::reject(view, Reason::TooManyDomains);
     };
+    rules::available(view, DomainState::Active, true)?;
     let Some(revision) = view.destination.revision.next() else {
         return rules::reject(view, Reason::RevisionExhausted);
     };
