@@ -7,7 +7,14 @@ use std::sync::LazyLock;
 use super::{SourceFile, TREE, assert_none};
 
 /// Names that documents use and that aren't ours, with whose they are.
-const FOREIGN: &[(&str, &str)] = &[];
+const FOREIGN: &[(&str, &str)] = &[
+    ("ALREADY_EXISTS", "gRPC"),
+    ("FAILED_PRECONDITION", "gRPC"),
+    ("INVALID_ARGUMENT", "gRPC"),
+    ("NOT_FOUND", "gRPC"),
+    ("PERMISSION_DENIED", "gRPC"),
+    ("RESOURCE_EXHAUSTED", "gRPC"),
+];
 
 /// What documents may name: the words of the code, and the paths of the tree.
 struct Names {
