@@ -218,17 +218,24 @@ impl Log {
         self.pool.check()?;
         let payload_len = payload.len();
         let payload_bytes = self.checked_len(payload_len)?;
+        let result = self.append_data(payload, payload_bytes);
+        payload.strip(payload_len);
+        result.inspect_err(|error| self.poison_after(error))
+    }
+
+    fn append_data(
+        &mut self,
+        payload: &mut FrameBuf,
+        payload_bytes: u32,
+    ) -> Result<Durable, LogError> {
         let lsn = self.chain.next;
         let next = lsn.next().ok_or(LogError::Exhausted)?;
         let frame_bytes = frame_bytes(payload_bytes);
         if self.active.end + frame_bytes + TRAILER_BYTES > self.active.header.segment_bytes {
-            self.rotate()
-                .inspect_err(|error| self.poison_after(error))?;
+            self.rotate()?;
         }
         let (crc, frame) = payload.complete(&self.link(), Kind::Data, payload_bytes);
-        let written = write_frame(&self.pool, &self.active, frame);
-        payload.strip(payload_len);
-        written?;
+        self.active.write(frame)?;
         self.active.end += frame_bytes;
         self.chain = Chain {
             next,
@@ -238,8 +245,9 @@ impl Log {
         Ok(Durable::after_sync(lsn))
     }
 
-    /// A failing storage stops the log even where it would be possible to go on: the same answer
-    /// then always means the same.
+    /// What is on the disk is unknown after a failure of the storage, and neither the write nor
+    /// the sync may be tried again. This holds even where it would be possible to go on, so that
+    /// the same answer always means the same.
     fn poison_after(&self, error: &LogError) {
         if matches!(error, LogError::Io { .. }) {
             self.pool.poison();
@@ -278,7 +286,7 @@ impl Log {
         header.previous = crc;
         let spare = self.pool.take()?;
         let next = begin_segment(&self.pool, spare, header, &self.options.log_id)?;
-        write_frame(&self.pool, &self.active, &seal)?;
+        self.active.write(&seal)?;
         let full = std::mem::replace(&mut self.active, next);
         self.chain.previous = crc;
         self.pool.add_sealed(Sealed {
@@ -344,7 +352,7 @@ impl Log {
             return Ok(());
         }
         let (_, frame) = encode_closed(&self.link());
-        write_frame(&self.pool, &self.active, &frame)
+        self.active.write(&frame)
     }
 
     fn link(&self) -> Link {
@@ -384,39 +392,30 @@ impl Sealed {
     }
 }
 
-/// Gives a spare its header and its name, both durable. A lack of space leaves it a spare; any
-/// other failure poisons, since it is then unknown what the directory holds.
+impl Active {
+    /// Writes a frame behind the last one and makes it durable.
+    fn write(&self, frame: &[u8]) -> Result<(), LogError> {
+        let written = self.file.write_all_at(self.end, frame);
+        written.map_err(io_error(IoOp::Write, &self.name))?;
+        self.file
+            .sync_data()
+            .map_err(io_error(IoOp::Sync, &self.name))
+    }
+}
+
+/// Gives a spare its header and its name, both durable. A lack of space leaves it a spare.
 fn begin_segment(
     pool: &SegmentPool,
     spare: Spare,
     header: SegmentHeader,
     log_id: &[u8; 16],
 ) -> Result<Active, LogError> {
-    let (spare_name, name) = (spare_name(spare.id), log_name(header.number));
-    let written = spare
-        .file
-        .write_all_at(0, &header.encode(log_id))
-        .map_err(space_error(IoOp::Write, &spare_name))
-        .and_then(|()| {
-            spare
-                .file
-                .sync_data()
-                .map_err(io_error(IoOp::Sync, &spare_name))
-        })
-        .and_then(|()| {
-            let renamed = pool.disk().rename(&spare_name, &name);
-            renamed.map_err(space_error(IoOp::Rename, &spare_name))
-        });
-    match written {
-        Ok(()) => {}
-        Err(error @ LogError::Full { .. }) => {
+    let name = log_name(header.number);
+    if let Err(error) = write_header(pool, &spare, &header.encode(log_id), &name) {
+        if matches!(error, LogError::Full { .. }) {
             pool.give_back(spare);
-            return Err(error);
         }
-        Err(error) => {
-            pool.poison();
-            return Err(error);
-        }
+        return Err(error);
     }
     pool.sync_dir()?;
     Ok(Active {
@@ -427,18 +426,19 @@ fn begin_segment(
     })
 }
 
-/// Writes a frame behind the last one and makes it durable. A failure poisons: what is on the
-/// disk is then unknown, and neither the write nor the sync may be tried again.
-fn write_frame(pool: &SegmentPool, active: &Active, frame: &[u8]) -> Result<(), LogError> {
-    active
+fn write_header(
+    pool: &SegmentPool,
+    spare: &Spare,
+    header: &[u8],
+    name: &str,
+) -> Result<(), LogError> {
+    let spare_name = spare_name(spare.id);
+    let written = spare.file.write_all_at(0, header);
+    written.map_err(space_error(IoOp::Write, &spare_name))?;
+    spare
         .file
-        .write_all_at(active.end, frame)
-        .map_err(io_error(IoOp::Write, &active.name))
-        .and_then(|()| {
-            active
-                .file
-                .sync_data()
-                .map_err(io_error(IoOp::Sync, &active.name))
-        })
-        .inspect_err(|_| pool.poison())
+        .sync_data()
+        .map_err(io_error(IoOp::Sync, &spare_name))?;
+    let renamed = pool.disk().rename(&spare_name, name);
+    renamed.map_err(space_error(IoOp::Rename, &spare_name))
 }

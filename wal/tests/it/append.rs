@@ -5,7 +5,7 @@ use std::sync::Arc;
 use highwater_wal::{FrameBuf, Log, LogError, Lsn, OptionsError, ReplayStop};
 
 use super::sim::{Fault, Op, SimDisk};
-use super::support::{Trace, append, count, open, options, segment};
+use super::support::{SEGMENT_BYTES, Trace, append, count, open, options, segment};
 
 #[test]
 fn an_append_is_one_write_and_one_sync_outside_a_rotation() {
@@ -186,4 +186,89 @@ fn a_replay_that_stops_changes_nothing() {
     });
     assert!(matches!(error, Err(LogError::ReplayStopped { at }) if at.get() == 5));
     assert_eq!((seen, disk.ops().len()), (5, 0));
+}
+
+#[test]
+fn a_segment_is_given_up_iff_all_its_frames_are_covered() {
+    let disk = SimDisk::default();
+    let mut trace = Trace::default();
+    let mut log = trace.open(&disk).unwrap();
+    trace.append(&mut log, 12, 0).unwrap();
+    // By their sizes, frames 1 to 8 are in the first segment, 9 and 10 in the second.
+    for (lsn, first) in [(1, 1), (7, 1), (8, 9), (9, 9), (10, 11), (11, 11), (12, 11)] {
+        trace.recycle(&mut log, lsn).unwrap();
+        assert_eq!(
+            log.status().first.map(Lsn::get),
+            Some(first),
+            "through {lsn}"
+        );
+    }
+}
+
+#[test]
+fn a_frame_leaves_room_for_a_closed_frame_and_the_seal_or_goes_to_the_next_segment() {
+    // What the segment has behind the header: the frame's header and payload, and 80 bytes.
+    let fits = SEGMENT_BYTES - 4096 - 2 * 32 - 30_000 - 80;
+    for (len, segments) in [(fits, 1), (fits + 1, 2)] {
+        let disk = SimDisk::default();
+        let (mut log, _) = open(&disk).unwrap();
+        append(&mut log, &[1; 30_000]).unwrap();
+        append(&mut log, &vec![2; len]).unwrap();
+        assert_eq!(log.status().segments, segments, "{len} bytes");
+        log.close().unwrap();
+        let (mut log, found) = open(&disk).unwrap();
+        assert!(found.recovered.closed);
+        append(&mut log, &[3; 30_000]).unwrap();
+        drop(log);
+        let (_, found) = open(&disk).unwrap();
+        assert_eq!(found.frames.len(), 3);
+        let segments = disk.files().into_values();
+        assert!(
+            segments
+                .into_iter()
+                .all(|bytes| bytes.len() == SEGMENT_BYTES)
+        );
+    }
+}
+
+#[test]
+fn a_log_is_closed_iff_it_says_so_behind_its_last_frame() {
+    let disk = SimDisk::default();
+    for round in 0..3 {
+        let (mut log, _) = open(&disk).unwrap();
+        append(&mut log, b"frame").unwrap();
+        drop(log);
+        let (mut log, found) = open(&disk).unwrap();
+        assert!(!found.recovered.closed, "round {round}");
+        append(&mut log, b"frame").unwrap();
+        log.close().unwrap();
+        let (log, found) = open(&disk).unwrap();
+        assert!(found.recovered.closed, "round {round}");
+        let ops = disk.ops().len();
+        log.close().unwrap();
+        assert_eq!(disk.ops().len(), ops, "it is closed already");
+    }
+}
+
+#[test]
+fn a_failed_sync_of_the_directory_stops_the_log_and_a_failed_rename_does_not() {
+    for (skip, poisoned) in [(0, false), (1, true)] {
+        let disk = SimDisk::default();
+        let mut trace = Trace::default();
+        let mut log = trace.open(&disk).unwrap();
+        trace.append(&mut log, 12, 0).unwrap();
+        // The space of a recycled segment is checked before it is renamed.
+        let at = disk.ops().len() + 1 + skip;
+        disk.set_fault(at, Fault::Error(std::io::ErrorKind::Other));
+        let error = trace.recycle(&mut log, 12).unwrap_err();
+        assert!(matches!(error, LogError::Io { .. }), "{error}");
+        assert_eq!(
+            (log.status().poisoned, log.pool().is_poisoned()),
+            (poisoned, poisoned)
+        );
+        let again = trace.recycle(&mut log, 12);
+        assert_eq!(again.is_ok(), !poisoned);
+        let (_, found) = open(&disk.after_kill()).unwrap();
+        trace.check(&found);
+    }
 }

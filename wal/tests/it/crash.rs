@@ -1,7 +1,7 @@
 //! The process or the machine stops at every single operation; and again in the recovery.
 
-use super::sim::{Cut, Fault, SimDisk};
-use super::support::{Found, Trace, open};
+use super::sim::{Cut, Fault, Op, SimDisk};
+use super::support::{Found, Trace, killed_log, open, segment};
 
 /// The images that one power cut is tried with.
 fn cuts(disk: &SimDisk, seed: u64) -> Vec<Cut> {
@@ -116,6 +116,37 @@ fn a_crash_in_the_recovery_is_no_worse_than_one_before_it() {
 }
 
 #[test]
+fn files_of_zeros_are_put_away_without_a_gap_at_any_crash_point() {
+    let (trace, mut files) = killed_log(12);
+    files.extend((4..8).map(|number| (segment(number), vec![0; 1000])));
+    let image = SimDisk::with_files(&files);
+    let (_, expected) = open(&image.after_kill()).unwrap();
+    trace.check(&expected);
+    assert!(
+        crash_in_recovery(&image, &expected, 0) >= 8,
+        "four names are removed and synced"
+    );
+}
+
+#[test]
+fn every_change_of_a_name_is_made_durable_before_anything_else() {
+    let disk = SimDisk::default();
+    Trace::default().script(&disk, 0).unwrap();
+    let ops = disk.ops();
+    let mut changes = 0;
+    for pair in ops.windows(2) {
+        if matches!(pair[0].0, Op::Rename | Op::Remove) {
+            changes += 1;
+            assert_eq!(pair[1].0, Op::SyncDir, "after {:?}", pair[0]);
+        }
+    }
+    assert!(
+        changes > 10 && ops.iter().any(|(op, _)| *op == Op::Remove),
+        "{changes} changes"
+    );
+}
+
+#[test]
 fn a_discarded_frame_never_comes_back_through_a_later_one() {
     for at in 0..script_ops() {
         let (disk, trace) = crashed_at(at);
@@ -167,6 +198,9 @@ fn a_frame_that_was_read_back_is_on_the_disk_even_after_a_failed_sync() {
             after_cut.frames == found.frames,
             "failed sync at operation {at}"
         );
+        let mut log = trace.open(&disk).unwrap();
+        trace.append(&mut log, 1, 1).unwrap();
+        trace.check(&recover(&disk.after_cut(Cut::AllLost)));
     }
     assert!(
         read_back >= 14,

@@ -415,8 +415,9 @@ fn files_that_are_no_segments_are_cleaned_up_refused_or_left_alone_but_never_rea
     let mut littered = files.clone();
     let old = files[&segment(2)].clone();
     littered.insert("spare-0000000000000009.hw.tmp".into(), old.clone());
+    littered.insert("spare-0000000000000006.hw".into(), vec![7; 100]);
     littered.insert("spare-0000000000000007.hw".into(), old.clone());
-    littered.insert("spare-0000000000000008.hw".into(), vec![7; 100]);
+    littered.insert("spare-0000000000000008.hw".into(), old.clone());
     littered.insert("index.redb".into(), vec![1; 10]);
     littered.insert("notes.tmp".into(), vec![2; 10]);
     accepted(&littered, &trace);

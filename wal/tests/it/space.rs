@@ -75,3 +75,53 @@ fn a_spare_that_finds_no_space_leaves_no_file_and_a_usable_log() {
     log.ensure_spare().unwrap();
     assert_eq!(log.status().spares, 1);
 }
+
+#[test]
+fn a_spare_that_could_not_get_its_name_is_used_later() {
+    let disk = SimDisk::default();
+    let mut trace = Trace::default();
+    let mut log = trace.open(&disk).unwrap();
+    trace.append(&mut log, 8, 0).unwrap();
+    log.ensure_spare().unwrap();
+    // The next frame needs the next segment: header, sync, rename.
+    for skip in [0, 2] {
+        disk.set_fault(
+            disk.ops().len() + skip,
+            Fault::Error(ErrorKind::StorageFull),
+        );
+        let error = trace.append(&mut log, 1, 0).unwrap_err();
+        assert!(matches!(error, LogError::Full { .. }), "{error}");
+        assert_eq!((log.status().spares, log.status().segments), (1, 1));
+    }
+    trace.append(&mut log, 1, 0).unwrap();
+    assert_eq!((log.status().spares, log.status().segments), (0, 2));
+    assert_eq!(count(&disk.ops(), Op::Create), 2);
+}
+
+#[test]
+fn a_spare_found_without_space_behind_it_is_removed() {
+    for (fault, spares) in [(None, 1), (Some(0), 0)] {
+        let disk = SimDisk::default();
+        let (mut log, _) = open(&disk).unwrap();
+        log.ensure_spare().unwrap();
+        drop(log);
+        let clean = disk.after_kill();
+        open(&clean).unwrap();
+        let allocate = clean
+            .ops()
+            .iter()
+            .position(|(op, _)| *op == Op::Allocate)
+            .unwrap();
+        let disk = disk.after_kill();
+        if let Some(skip) = fault {
+            disk.set_fault(allocate + skip, Fault::Error(ErrorKind::StorageFull));
+        }
+        let (log, _) = open(&disk).unwrap();
+        assert_eq!(log.status().spares, spares);
+        let files = disk
+            .files()
+            .into_keys()
+            .filter(|name| name.starts_with("spare-"));
+        assert_eq!(files.count(), spares);
+    }
+}
