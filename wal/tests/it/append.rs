@@ -272,3 +272,53 @@ fn a_failed_sync_of_the_directory_stops_the_log_and_a_failed_rename_does_not() {
         trace.check(&found);
     }
 }
+
+#[test]
+fn options_are_refused_iff_a_bound_is_not_kept() {
+    let cases = [
+        (65_536, 61_328, 64, None),
+        (
+            65_536,
+            61_329,
+            0,
+            Some(OptionsError::PayloadBytes {
+                given: 61_329,
+                max: 61_328,
+            }),
+        ),
+        (
+            61_440,
+            0,
+            0,
+            Some(OptionsError::SegmentBytes { given: 61_440 }),
+        ),
+        (
+            65_537,
+            0,
+            0,
+            Some(OptionsError::SegmentBytes { given: 65_537 }),
+        ),
+        (1 << 30, 1 << 29, 0, None),
+        (
+            (1 << 30) + 4096,
+            0,
+            0,
+            Some(OptionsError::SegmentBytes {
+                given: (1 << 30) + 4096,
+            }),
+        ),
+        (
+            65_536,
+            0,
+            65,
+            Some(OptionsError::SpareSegments { given: 65 }),
+        ),
+    ];
+    for (segment_bytes, max_payload_bytes, spare_segments, refusal) in cases {
+        let mut options = options();
+        options.segment_bytes = segment_bytes;
+        options.max_payload_bytes = max_payload_bytes;
+        options.spare_segments = spare_segments;
+        assert_eq!(options.validate().err(), refusal, "{options:?}");
+    }
+}

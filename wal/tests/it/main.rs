@@ -8,6 +8,8 @@ mod crash;
 #[cfg(test)]
 mod damage;
 #[cfg(test)]
+mod format;
+#[cfg(test)]
 mod os;
 #[cfg(test)]
 mod sim;
