@@ -1,10 +1,13 @@
 //! The wire contract of Highwater.
 //!
 //! * [`v1`] holds the generated messages and, by feature, the `client` stub and the `server` trait.
-//! * `convert` turns messages into the core's types and back. It is the only parser of what comes
+//! * [`convert`] turns messages into the core's types and back. It is the only parser of what comes
 //!   from outside: what it lets through is well formed, and what it refuses is a typed
 //!   [`highwater_core::Malformed`].
-//! * `status` turns a rejection into a gRPC status with details, and back.
+//! * [`status`] turns a rejection into a gRPC status with details, and back.
+
+pub mod convert;
+pub mod status;
 
 /// The generated messages and stubs of the package `highwater.v1`.
 #[expect(

@@ -1,0 +1,93 @@
+//! Commits and mutations.
+
+use highwater_core::{
+    Authorities, Commit, Condition, DomainName, Guard, Key, Malformed, Metadata, Mutation, Value,
+    limits,
+};
+
+use super::{FromWire, ToWire, list, optional, parts, to_wire_list};
+use crate::v1;
+use crate::v1::mutation::Kind;
+
+impl FromWire<v1::Mutation> for Mutation {
+    fn from_wire(wire: v1::Mutation) -> Result<Self, Malformed> {
+        let kind = wire.kind.ok_or(Malformed::Missing {
+            what: parts::MUTATION,
+        })?;
+        Ok(match kind {
+            Kind::Put(put) => Self::Put {
+                key: Key::from_wire(put.key)?,
+                value: Value::from_wire(put.value)?,
+                metadata: Metadata::from_wire(put.metadata)?,
+            },
+            Kind::Delete(delete) => Self::Delete {
+                key: Key::from_wire(delete.key)?,
+            },
+            Kind::SetMetadata(set) => Self::SetMetadata {
+                key: Key::from_wire(set.key)?,
+                metadata: Metadata::from_wire(set.metadata)?,
+            },
+            Kind::Advance(advance) => Self::Advance {
+                guard: Guard::from_wire(advance.guard)?,
+            },
+        })
+    }
+}
+
+impl ToWire for Mutation {
+    type Wire = v1::Mutation;
+
+    fn to_wire(&self) -> v1::Mutation {
+        let kind = match self {
+            Self::Put {
+                key,
+                value,
+                metadata,
+            } => Kind::Put(v1::Put {
+                key: key.to_wire(),
+                value: value.to_wire(),
+                metadata: metadata.to_wire(),
+            }),
+            Self::Delete { key } => Kind::Delete(v1::Delete { key: key.to_wire() }),
+            Self::SetMetadata { key, metadata } => Kind::SetMetadata(v1::SetMetadata {
+                key: key.to_wire(),
+                metadata: metadata.to_wire(),
+            }),
+            Self::Advance { guard } => Kind::Advance(v1::Advance {
+                guard: guard.to_wire(),
+            }),
+        };
+        v1::Mutation { kind: Some(kind) }
+    }
+}
+
+/// The caller of the commit read is nobody: who calls is the transport's word, never the request's.
+impl FromWire<v1::Commit> for Commit {
+    fn from_wire(wire: v1::Commit) -> Result<Self, Malformed> {
+        let (mutations, conditions) = (limits::MUTATIONS_MAX, limits::CONDITIONS_MAX);
+        let conditions: Vec<Condition> = list(wire.conditions, parts::CONDITIONS, conditions)?;
+        Ok(Self {
+            domain: DomainName::new(&wire.domain)?,
+            destination: optional(wire.destination)?,
+            authority: Authorities::from_wire(wire.authority)?,
+            caller: None,
+            conditions,
+            mutations: list(wire.mutations, parts::MUTATIONS, mutations)?,
+        })
+    }
+}
+
+/// The caller isn't written: a request can't say who sends it.
+impl ToWire for Commit {
+    type Wire = v1::Commit;
+
+    fn to_wire(&self) -> v1::Commit {
+        v1::Commit {
+            destination: self.destination.as_ref().map(ToWire::to_wire),
+            domain: self.domain.as_str().into(),
+            authority: self.authority.to_wire(),
+            conditions: to_wire_list(&self.conditions),
+            mutations: to_wire_list(&self.mutations),
+        }
+    }
+}

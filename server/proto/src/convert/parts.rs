@@ -1,0 +1,80 @@
+//! The names of the parts of a request, as they stand in a malformed one's evidence.
+//!
+//! The core names parts by static text. A client that rebuilds the evidence from the wire finds the
+//! text in this list; a name that it doesn't know (of a newer destination) becomes [`OTHER`].
+//! The list holds what the core, these conversions and the server say.
+
+macro_rules! parts {
+    ($($name:ident = $text:literal;)*) => {
+        $(
+            #[doc = concat!("The part called \"", $text, "\".")]
+            pub const $name: &str = $text;
+        )*
+
+        /// The names that are known here.
+        pub const ALL: &[&str] = &[$($text),*];
+    };
+}
+
+parts! {
+    ADMISSION = "admission";
+    AUTHORITY = "authority";
+    CALLER = "identity";
+    CODE = "code";
+    COMMIT = "commit";
+    CONDITION = "condition";
+    CONDITIONS = "conditions";
+    DELIMITER = "delimiter";
+    DEPTH = "guard depth";
+    DESTINATION = "destination";
+    DESTINATION_ID = "destination id";
+    DIGEST = "digest";
+    DOMAIN_ID = "domain id";
+    DOMAIN_NAME = "domain name";
+    DOMAIN_STATE = "domain state";
+    EPOCH = "epoch";
+    EPOCH_MARK = "epoch mark";
+    EPOCH_NUMBER = "epoch number";
+    FENCE = "fence";
+    GENERATION = "generation";
+    GUARD = "guard";
+    GUARDS = "guards";
+    GUARD_RULE = "guard rule";
+    HOLDER = "holder";
+    HOLDER_BINDING = "holder binding";
+    INCARNATION = "incarnation";
+    INCARNATION_MARK = "incarnation mark";
+    INCARNATION_NUMBER = "incarnation number";
+    KEY = "key";
+    KEYS = "keys";
+    MALFORMED = "malformed part";
+    METAGENERATION = "metageneration";
+    MUTATION = "mutation";
+    MUTATIONS = "mutations";
+    OBSERVED = "observation";
+    PAGE_TOKEN = "page token";
+    POLICY = "policy";
+    PREFIX = "prefix";
+    RANGE = "range";
+    RECORD = "record";
+    REVISION = "revision";
+    SEQUENCE = "sequence";
+    STEP = "step";
+    TARGET = "target";
+    TERM = "term";
+    VALUE = "value";
+    VERDICT = "verdict";
+    WATCH = "watch event";
+}
+
+/// What a part is called whose name isn't known here.
+pub const OTHER: &str = "part of the request";
+
+/// The static text of a part's name.
+#[must_use]
+pub fn known(name: &str) -> &'static str {
+    ALL.iter()
+        .find(|known| **known == name)
+        .copied()
+        .unwrap_or(OTHER)
+}

@@ -1,0 +1,6 @@
+//! Conversions and statuses, through the package's public face.
+
+mod malformed;
+mod round_trip;
+mod samples;
+mod statuses;

@@ -1,0 +1,258 @@
+//! One value of every kind that the wire carries, with edges where there are some.
+
+use std::num::NonZeroU64;
+
+use highwater_core::{
+    Authority, Condition, DestinationId, Digest, EpochMark, Generation, Guard, Incarnation,
+    IncarnationMark, IncarnationNumber, Key, Malformed, Metadata, MetadataError, Metageneration,
+    Mutation, NameError, Observed, PolicyError, Prefix, Reason, Rejection, Revision, Unavailable,
+    Value,
+};
+
+pub(crate) fn key(bytes: &[u8]) -> Key {
+    Key::new(bytes).unwrap()
+}
+
+pub(crate) fn guard(bytes: &[u8]) -> Guard {
+    Guard::new(bytes).unwrap()
+}
+
+pub(crate) fn authority(text: &str) -> Authority {
+    Authority::parse(text).unwrap()
+}
+
+/// Widest numbers, a mark of 0, a holder that is no text.
+pub(crate) fn extreme_authority() -> Authority {
+    authority("18446744073709551615.0000000000000000/18446744073709551614@%00%ff")
+}
+
+pub(crate) fn revision(raw: u64) -> Revision {
+    Revision::new(raw).unwrap()
+}
+
+pub(crate) fn generation(raw: u64) -> Generation {
+    Generation::new(raw).unwrap()
+}
+
+pub(crate) fn metadata() -> Metadata {
+    let metadata = Metadata::default().with_content_type("").unwrap();
+    let metadata = metadata.with_label("a", "1").unwrap();
+    metadata.with_label("b", "").unwrap()
+}
+
+pub(crate) fn conditions() -> Vec<Condition> {
+    let key = key(b"k\x00\xff");
+    let metageneration = Metageneration::new(u64::MAX);
+    vec![
+        Condition::GenerationIs {
+            key: key.clone(),
+            generation: None,
+        },
+        Condition::GenerationIs {
+            key: key.clone(),
+            generation: Some(generation(u64::MAX)),
+        },
+        Condition::GenerationIsNot {
+            key: key.clone(),
+            generation: None,
+        },
+        Condition::GenerationIsNot {
+            key: key.clone(),
+            generation: Some(generation((1 << 53) + 1 + (1 << 48))),
+        },
+        Condition::MetagenerationIs {
+            key: key.clone(),
+            metageneration: None,
+        },
+        Condition::MetagenerationIs {
+            key: key.clone(),
+            metageneration,
+        },
+        Condition::MetagenerationIsNot {
+            key: key.clone(),
+            metageneration: None,
+        },
+        Condition::MetagenerationIsNot {
+            key: key.clone(),
+            metageneration,
+        },
+        Condition::WrittenUnder {
+            key: key.clone(),
+            term: extreme_authority().term(),
+        },
+        Condition::ValueDigestIs {
+            key: key.clone(),
+            digest: Digest::new([0xab; 32]),
+        },
+        Condition::KeyUnchangedSince {
+            key,
+            revision: revision(1 << 48),
+        },
+        Condition::PrefixUnchangedSince {
+            prefix: Prefix::new(b"").unwrap(),
+            revision: revision(u64::MAX),
+        },
+    ]
+}
+
+pub(crate) fn mutations() -> Vec<Mutation> {
+    vec![
+        Mutation::Put {
+            key: key(b"a"),
+            value: Value::new(b"").unwrap(),
+            metadata: Metadata::default(),
+        },
+        Mutation::Put {
+            key: key(b"b"),
+            value: Value::new(vec![7; 4_096]).unwrap(),
+            metadata: metadata(),
+        },
+        Mutation::Delete { key: key(b"c") },
+        Mutation::SetMetadata {
+            key: key(b"d"),
+            metadata: metadata(),
+        },
+        Mutation::Advance { guard: guard(b"") },
+    ]
+}
+
+pub(crate) fn malformed() -> Vec<Malformed> {
+    vec![
+        Malformed::Name(NameError::Empty { what: "key" }),
+        Malformed::Name(NameError::TooLong {
+            what: "holder",
+            bytes: 257,
+            max: 256,
+        }),
+        Malformed::Name(NameError::Character { at: 3 }),
+        Malformed::Metadata(MetadataError::ContentType { bytes: 257 }),
+        Malformed::Metadata(MetadataError::TooManyLabels),
+        Malformed::Metadata(MetadataError::LabelName { bytes: 0 }),
+        Malformed::Metadata(MetadataError::LabelValue { bytes: 1_025 }),
+        Malformed::Metadata(MetadataError::DuplicateLabel),
+        Malformed::Policy(PolicyError::Depth { depth: 33 }),
+        Malformed::Missing { what: "epoch mark" },
+        Malformed::Number { what: "sequence" },
+        Malformed::Empty,
+        Malformed::TooMany {
+            what: "mutations",
+            count: 1_025,
+            max: 1_024,
+        },
+        Malformed::ValueTooLarge { bytes: 9, max: 8 },
+        Malformed::CommitTooLarge { bytes: 9, max: 8 },
+        Malformed::DuplicateKey(key(b"k")),
+        Malformed::DuplicateGuard(guard(b"")),
+        Malformed::UntouchedGuard(guard(b"g")),
+        Malformed::NoSuchGuard(guard(b"\xff")),
+    ]
+}
+
+/// The reason after this one in the order of the contract's enumeration; `None` behind the last.
+/// A reason that is added to the core has to find its place here before this compiles.
+fn next_reason(reason: &Reason) -> Option<Reason> {
+    let presented = extreme_authority();
+    Some(match reason {
+        Reason::Malformed(_) => Reason::WrongDestination,
+        Reason::WrongDestination => Reason::UnknownDomain,
+        Reason::UnknownDomain => Reason::DomainExists,
+        Reason::DomainExists => Reason::TooManyDomains,
+        Reason::TooManyDomains => Reason::Unavailable(Unavailable::Frozen),
+        Reason::Unavailable(Unavailable::Frozen) => {
+            Reason::Unavailable(Unavailable::RecoveryRequired)
+        }
+        Reason::Unavailable(Unavailable::RecoveryRequired) => {
+            Reason::Unavailable(Unavailable::Poisoned)
+        }
+        Reason::Unavailable(Unavailable::Poisoned) => Reason::Unavailable(Unavailable::Overloaded),
+        Reason::Unavailable(Unavailable::Overloaded) => Reason::Unavailable(Unavailable::DiskFull),
+        Reason::Unavailable(Unavailable::DiskFull) => Reason::Unavailable(Unavailable::Incomplete),
+        Reason::Unavailable(Unavailable::Incomplete) => Reason::AuthorityRequired,
+        Reason::AuthorityRequired => Reason::PreconditionRequired,
+        Reason::PreconditionRequired => Reason::StaleEpoch { presented },
+        Reason::StaleEpoch { .. } => Reason::UnknownEpoch { presented },
+        Reason::UnknownEpoch { .. } => Reason::StaleTerm { presented },
+        Reason::StaleTerm { .. } => Reason::HolderConflict { presented },
+        Reason::HolderConflict { .. } => Reason::SequenceJump {
+            presented,
+            step: NonZeroU64::MAX,
+            max: NonZeroU64::MIN,
+        },
+        Reason::SequenceJump { .. } => Reason::WrongHolder { presented },
+        Reason::WrongHolder { .. } => Reason::ConditionFailed {
+            index: Some(0),
+            condition: conditions().remove(0),
+        },
+        Reason::ConditionFailed { .. } => Reason::TooOld {
+            index: 0,
+            remembers_since: revision(1 << 48),
+        },
+        Reason::TooOld { .. } => Reason::RevisionExhausted,
+        Reason::RevisionExhausted => Reason::MetagenerationExhausted,
+        Reason::MetagenerationExhausted => return None,
+    })
+}
+
+/// Every reason, and those that carry more in each of their forms.
+pub(crate) fn reasons() -> Vec<Reason> {
+    let mut reasons: Vec<Reason> = malformed().into_iter().map(Reason::Malformed).collect();
+    let first = Reason::Malformed(Malformed::Empty);
+    reasons.extend(std::iter::successors(Some(first), next_reason));
+    let implied = |condition| Reason::ConditionFailed {
+        index: None,
+        condition,
+    };
+    reasons.extend(conditions().into_iter().map(implied));
+    reasons
+}
+
+/// As little as can be observed.
+pub(crate) fn observed_little() -> Observed {
+    let number = IncarnationNumber::FIRST;
+    Observed {
+        destination: DestinationId::new([0; 16]),
+        incarnation: Incarnation::new(number, IncarnationMark::new(0)),
+        revision: Revision::start(number),
+        epoch: None,
+        guard: None,
+        fence: None,
+        key: None,
+        generation: None,
+        metageneration: None,
+        changed_at: None,
+        digest: None,
+    }
+}
+
+/// All that can be observed, each as long as it can be.
+pub(crate) fn observed_much() -> Observed {
+    let long = |length: usize| vec![0xff_u8; length];
+    let holder = highwater_core::Holder::new(long(256)).unwrap();
+    let term = extreme_authority().term();
+    Observed {
+        epoch: Some(highwater_core::Epoch::new(
+            highwater_core::EpochNumber::new(u64::MAX).unwrap(),
+            EpochMark::new(u64::MAX),
+        )),
+        guard: Some(guard(&long(1_024))),
+        fence: Some(highwater_core::Fence { term, holder }),
+        key: Some(key(&long(1_024))),
+        generation: Some(generation(u64::MAX)),
+        metageneration: Metageneration::new(u64::MAX),
+        changed_at: Some(revision(u64::MAX)),
+        digest: Some(Digest::new([0xff; 32])),
+        ..observed_little()
+    }
+}
+
+pub(crate) fn rejections() -> Vec<Rejection> {
+    let with = |observed: Observed| {
+        reasons().into_iter().map(move |reason| Rejection {
+            reason,
+            observed: observed.clone(),
+        })
+    };
+    with(observed_little())
+        .chain(with(observed_much()))
+        .collect()
+}
