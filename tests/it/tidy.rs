@@ -4,6 +4,7 @@
 
 mod docs;
 mod edges;
+mod modules;
 mod rules;
 mod sizes;
 mod words;

@@ -25,8 +25,8 @@ struct Names {
 }
 
 impl Names {
-    /// Comments don't count: one that is out of date would keep a dead name alive. Of this file only
-    /// the functions do, for its strings name what doesn't exist.
+    /// Comments don't count: one that is out of date would keep a dead name alive. Of this file
+    /// only the functions do, for its strings name what doesn't exist.
     fn of(files: &[SourceFile]) -> Self {
         let mut words = BTreeSet::new();
         let mut paths = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! From the code to the documents: every reason stands in the contract, every rule in the index, and
-//! every step has mutants.
+//! From the code to the documents: every reason stands in the contract, every rule in the index,
+//! and every step has mutants.
 
 use super::{SourceFile, TREE, assert_none};
 use toml::{Table, Value};
