@@ -224,6 +224,12 @@ impl SegmentPool {
         }
     }
 
+    /// How many segments are ready to be used.
+    #[must_use]
+    pub fn spares(&self) -> usize {
+        lock(&self.state).spares.len()
+    }
+
     pub(crate) fn status(&self) -> PoolStatus {
         let state = lock(&self.state);
         let spare_bytes = state.spares.len() as u64 * self.segment_bytes;

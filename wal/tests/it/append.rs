@@ -11,6 +11,7 @@ use super::support::{SEGMENT_BYTES, Trace, append, count, open, options, segment
 fn an_append_is_one_write_and_one_sync_outside_a_rotation() {
     let disk = SimDisk::default();
     let (mut log, _) = open(&disk).unwrap();
+    assert_eq!((log.status().first, log.status().last), (None, None));
     let mut rotations = 0;
     for _ in 0..200 {
         let (before, segments) = (disk.ops().len(), log.status().segments);
@@ -247,6 +248,11 @@ fn a_log_is_closed_iff_it_says_so_behind_its_last_frame() {
         let ops = disk.ops().len();
         log.close().unwrap();
         assert_eq!(disk.ops().len(), ops, "it is closed already");
+        let (mut log, _) = open(&disk).unwrap();
+        append(&mut log, b"behind a closed frame").unwrap();
+        log.close().unwrap();
+        let (_, found) = open(&disk).unwrap();
+        assert!(found.recovered.closed, "round {round}");
     }
 }
 

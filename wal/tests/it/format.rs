@@ -16,7 +16,13 @@ fn crc(bytes: &[u8]) -> u32 {
 }
 
 /// A frame and its checksum.
-fn frame(salt: u64, lsn: u64, kind: u32, payload: &[u8], previous: u32) -> (u32, Vec<u8>) {
+pub(crate) fn frame(
+    salt: u64,
+    lsn: u64,
+    kind: u32,
+    payload: &[u8],
+    previous: u32,
+) -> (u32, Vec<u8>) {
     let mut bytes = Vec::new();
     bytes.extend(salt.to_be_bytes());
     bytes.extend(lsn.to_be_bytes());
@@ -30,7 +36,8 @@ fn frame(salt: u64, lsn: u64, kind: u32, payload: &[u8], previous: u32) -> (u32,
     (sum, [bytes, body].concat())
 }
 
-fn header(number: u64, first: u64, salt: u64, previous: u32) -> Vec<u8> {
+/// The header block of a segment.
+pub(crate) fn header(number: u64, first: u64, salt: u64, previous: u32) -> Vec<u8> {
     let mut bytes = b"HWLOGSEG".to_vec();
     bytes.extend(1_u32.to_be_bytes());
     bytes.extend(LOG_ID);

@@ -8,6 +8,8 @@ mod crash;
 #[cfg(test)]
 mod damage;
 #[cfg(test)]
+mod foreign;
+#[cfg(test)]
 mod format;
 #[cfg(test)]
 mod os;
@@ -17,3 +19,5 @@ mod sim;
 mod space;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod verdict;

@@ -8,9 +8,9 @@ use super::sim::{Fault, Op, SimDisk};
 use super::support::{Trace, count, open};
 
 /// Runs to the fault, goes on after it, and checks that nothing confirmed is missing.
-fn fills_up_at(at: usize) -> LogError {
+fn fills_up_at(at: usize, kind: ErrorKind) -> LogError {
     let disk = SimDisk::default();
-    disk.set_fault(at, Fault::Error(ErrorKind::StorageFull));
+    disk.set_fault(at, Fault::Error(kind));
     let mut trace = Trace::default();
     let mut log = match trace.open(&disk) {
         Ok(log) => log,
@@ -47,11 +47,15 @@ fn a_full_disk_refuses_and_the_log_goes_on_once_there_is_space() {
         };
         if new_space {
             tried += 1;
-            let error = fills_up_at(at);
-            assert!(
-                matches!(error, LogError::Full { .. }),
-                "operation {at}, {op:?}: {error}"
-            );
+            for kind in [
+                ErrorKind::StorageFull,
+                ErrorKind::QuotaExceeded,
+                ErrorKind::FileTooLarge,
+            ] {
+                let error = fills_up_at(at, kind);
+                let full = matches!(error, LogError::Full { .. });
+                assert!(full, "operation {at}, {op:?}, {kind}: {error}");
+            }
         }
     }
     // Each segment is created, reserved, written, synced, and renamed twice.
