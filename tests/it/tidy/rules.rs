@@ -1,6 +1,8 @@
 //! From the code to the documents: every reason stands in the contract, every rule in the index,
 //! and every step has mutants.
 
+use std::collections::BTreeSet;
+
 use super::{SourceFile, TREE, assert_none};
 use toml::{Table, Value};
 
@@ -36,13 +38,20 @@ fn codes(source: &str) -> impl Iterator<Item = &str> {
         .map(|(code, _)| code)
 }
 
-/// The steps that mutants break.
-fn mutated(mutants: &Table) -> Vec<&str> {
-    let lists = mutants.values().filter_map(Value::as_array).flatten();
+/// One field of every mutant.
+fn mutants<'a>(table: &'a Table, field: &'a str) -> BTreeSet<&'a str> {
+    let lists = table.values().filter_map(Value::as_array).flatten();
     lists
-        .filter_map(|mutant| mutant.get("rule"))
+        .filter_map(|mutant| mutant.get(field))
         .filter_map(Value::as_str)
         .collect()
+}
+
+/// The mutants that the index names: its spans of code with hyphens.
+fn named(index: &str) -> impl Iterator<Item = &str> {
+    let spans = index.split('`').skip(1).step_by(2);
+    let is_id = |span: &str| span.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+    spans.filter(move |span| is_id(span) && span.contains('-'))
 }
 
 fn missing(here: &Index<'_>) -> Vec<String> {
@@ -57,16 +66,20 @@ fn missing(here: &Index<'_>) -> Vec<String> {
             problems.push(format!("docs/CONTRACT.md: doesn't explain `{code}`"));
         }
     }
-    let mutated = mutated(here.mutants);
-    for step in STEPS {
-        if !mutated.iter().any(|rule| rule.starts_with(step)) {
-            problems.push(format!(
-                "tests/mutants/mutants.toml: has no mutant of {step}"
-            ));
+    let rules = mutants(here.mutants, "rule");
+    for step in STEPS.iter().filter(|step| !rules.contains(**step)) {
+        problems.push(format!(
+            "tests/mutants/mutants.toml: has no mutant of {step}"
+        ));
+    }
+    for rule in rules.iter().chain(&STEPS).collect::<BTreeSet<_>>() {
+        if !here.index.contains(&format!("\n| {rule} |")) {
+            problems.push(format!("docs/RULES.md: has no row for {rule}"));
         }
-        if !here.index.contains(&format!("| {step} |")) {
-            problems.push(format!("docs/RULES.md: has no row for {step}"));
-        }
+    }
+    let ids = mutants(here.mutants, "id");
+    for id in named(here.index).filter(|id| !ids.contains(id)) {
+        problems.push(format!("docs/RULES.md: there is no mutant `{id}`"));
     }
     problems
 }
@@ -109,12 +122,10 @@ fn a_gap_is_found() {
     let reasons = "Self::StaleTerm { .. } => \"StaleTerm\",\n";
     let mutants: String = STEPS
         .iter()
-        .map(|step| format!("[[mutant]]\nid = \"a\"\nrule = \"{step}\"\n"))
+        .map(|step| format!("[[mutant]]\nid = \"a-b\"\nrule = \"{step}\"\n"))
         .collect();
-    let rows: String = STEPS
-        .iter()
-        .map(|step| format!("| {step} | `rules::fresh` |\n"))
-        .collect();
+    let row = |step: &&str| format!("\n| {step} | `rules::fresh` | `a-b` |");
+    let rows: String = STEPS.iter().map(row).collect();
     let count = |rules: &str, mutants: &str, contract: &str, index: &str| {
         let mutants = &mutants.parse().expect("the planted mutants are TOML");
         missing(&Index {
@@ -126,24 +137,29 @@ fn a_gap_is_found() {
         })
         .len()
     };
-    assert_eq!(count(rules, &mutants, "`StaleTerm`", &rows), 0);
+    let contract = "`StaleTerm`";
+    assert_eq!(count(rules, &mutants, contract, &rows), 0);
     assert_eq!(count(rules, &mutants, "StaleTerm", &rows), 1);
     assert_eq!(
-        count(
-            rules,
-            &mutants,
-            "`StaleTerm`",
-            &rows.replace("fresh", "old")
-        ),
+        count(rules, &mutants, contract, &rows.replace("fresh", "old")),
         1
     );
     assert_eq!(
-        count(rules, &mutants, "`StaleTerm`", &rows.replace("R7", "R3")),
+        count(rules, &mutants, contract, &rows.replace("R7", "R3")),
         1
     );
     assert_eq!(
-        count(rules, &mutants.replace("R7", "R3"), "`StaleTerm`", &rows),
+        count(rules, &mutants, contract, &rows.replacen("a-b", "a-c", 1)),
         1
     );
-    assert_eq!(count(rules, "", "`StaleTerm`", &rows), STEPS.len());
+    assert_eq!(
+        count(rules, &mutants.replace("R7", "R8"), contract, &rows),
+        1,
+        "no mutant"
+    );
+    assert_eq!(
+        count(rules, &mutants.replace("R7", "R3"), contract, &rows),
+        2,
+        "and no row"
+    );
 }
