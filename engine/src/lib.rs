@@ -1,1 +1,73 @@
-//! A durable key-value store that fences: stale writers are refused in the commit path.
+//! Highwater: a durable key-value store that fences.
+//!
+//! A lease or a leader election says who *should* write now. It can't reach into a paused process:
+//! the old holder wakes up and writes anyway. Only the place where the effect happens can stop it.
+//! This store is that place. For each guard (a key, a path prefix, or a whole domain) it remembers
+//! the highest term that it accepted and whose that was; every write is judged against it in the
+//! commit path, in one atomic, durable step.
+//!
+//! * [`Store`] opens, commits, reads and closes; see its example.
+//! * [`Commit`] is what is asked, [`Receipt`] the answer, [`Rejection`] the refusal with evidence.
+//! * [`Snapshot`] reads at one revision, [`Watch`] follows from one.
+//! * The rules are in the package `highwater-core`, in one pure function.
+//!
+//! What is acknowledged is on disk. A rejection is released only when the state that it was judged
+//! on is on disk, too. Reads show durable state alone, and every commit acknowledged before.
+
+mod apply;
+mod backend;
+mod base;
+mod checkpoint;
+mod clock;
+mod commit;
+mod config;
+mod counters;
+mod digest;
+mod domains;
+mod error;
+mod group;
+mod history;
+mod hot;
+mod identity;
+mod index;
+mod judge;
+mod latch;
+mod layer;
+mod lock;
+mod merge;
+mod queue;
+mod recovery;
+mod replay;
+mod room;
+mod shared;
+mod snapshot;
+mod status;
+mod store;
+mod tables;
+mod take_over;
+mod threads;
+mod ticket;
+mod wait;
+mod watch;
+
+pub use highwater_core::{
+    Admission, Authorities, Authority, AuthorityError, Availability, Commit, Condition,
+    DestinationId, Digest, Domain, DomainId, DomainName, DomainState, Epoch, EpochEntry, EpochMark,
+    EpochNumber, EpochTable, ExpectedDestination, Fence, Generation, Guard, GuardReceipt,
+    GuardRule, GuardedRead, Holder, HolderBinding, Identity, Incarnation, IncarnationMark,
+    IncarnationNumber, InputReceipt, Key, KeyRange, Limits, Malformed, Metadata, MetadataError,
+    Metageneration, Mutation, NameError, Observed, Policy, PolicyError, Prefix, Reason, Receipt,
+    Record, Rejection, Revision, Rule, Sequence, Term, Unavailable, Value, WriteReceipt, escape,
+    unescape,
+};
+pub use highwater_wal::{Disk, DiskFile, LogError, OsDisk, SaltSource};
+
+pub use config::{Config, ConfigError};
+pub use digest::digest;
+pub use error::{Error, ErrorKind, OpenError, StorageError};
+pub use snapshot::{PAGE_BYTES_MAX, PAGE_ROWS_MAX, Page, Snapshot};
+pub use status::{Counted, LogFigures, Status};
+pub use store::Store;
+pub use take_over::{TakeOver, TakenOver};
+pub use ticket::Ticket;
+pub use watch::{Watch, WatchChange, WatchEvent, WatchRequest};

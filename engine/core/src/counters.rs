@@ -266,6 +266,9 @@ impl fmt::Debug for Sequence {
 pub struct Revision(NonZeroU64);
 
 impl Revision {
+    /// Above every revision that a commit can have: "as of now", never "at".
+    pub const MAX: Self = Self(NonZeroU64::MAX);
+
     /// The revision of a store of this incarnation that has committed nothing yet.
     #[must_use]
     pub const fn start(incarnation: IncarnationNumber) -> Self {

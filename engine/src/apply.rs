@@ -1,0 +1,134 @@
+//! Writes one layer into the index: all its effects and how far they go, in one transaction.
+
+use std::sync::Arc;
+
+use highwater_core::codec::{encode_domain, encode_fence, encode_record};
+use highwater_core::{Domain, Revision};
+use redb::{Database, Table, WriteTransaction};
+
+use crate::error::StorageError;
+use crate::layer::Layer;
+use crate::tables::{
+    Applied, DELETION_ORDER, DELETIONS, DOMAINS, FENCES, RECORDS, STATE, STATE_ROW, index_error,
+    name_in, order_key, row_key,
+};
+
+/// What a redb call returns.
+type Redb<T = ()> = Result<T, redb::Error>;
+
+/// Applies a layer on top of what the index holds, and forgets the oldest deletions above
+/// `deletions_max`. Either all of it is durable afterwards, or nothing changed.
+///
+/// # Errors
+///
+/// [`StorageError::Index`] with what redb said.
+pub(crate) fn apply(
+    database: &Database,
+    layer: &Layer,
+    domains: &[Arc<Domain>],
+    mut applied: Applied,
+    deletions_max: u64,
+) -> Result<Applied, StorageError> {
+    let mut run = || -> Redb<Applied> {
+        let mut transaction = database.begin_write()?;
+        // The allocator's state is saved with the commit, so that opening after a crash needn't
+        // walk the whole file.
+        transaction.set_quick_repair(true);
+        put_domains(&transaction, domains)?;
+        put_records(&transaction, layer, &mut applied.deletions)?;
+        put_fences(&transaction, layer)?;
+        forget(&transaction, &mut applied, deletions_max)?;
+        transaction
+            .open_table(STATE)?
+            .insert(STATE_ROW, applied.encode().as_slice())?;
+        transaction.commit()?;
+        Ok(applied)
+    };
+    run().map_err(index_error("checkpoint"))
+}
+
+fn put_domains(transaction: &WriteTransaction, domains: &[Arc<Domain>]) -> Redb {
+    let mut table = transaction.open_table(DOMAINS)?;
+    let mut row = Vec::new();
+    for domain in domains {
+        row.clear();
+        encode_domain(domain, &mut row);
+        table.insert(domain.id.get(), row.as_slice())?;
+    }
+    Ok(())
+}
+
+fn put_records(transaction: &WriteTransaction, layer: &Layer, deletions: &mut u64) -> Redb {
+    let mut records = transaction.open_table(RECORDS)?;
+    let mut deleted = transaction.open_table(DELETIONS)?;
+    let mut order = transaction.open_table(DELETION_ORDER)?;
+    let mut value = Vec::new();
+    for (domain, key, version) in layer.newest_records() {
+        let row = row_key(domain, key.as_bytes());
+        if let Some(record) = &version.record {
+            value.clear();
+            encode_record(record, &mut value);
+            records.insert(row.as_slice(), value.as_slice())?;
+        } else {
+            records.remove(row.as_slice())?;
+            note_deletion(&mut deleted, &mut order, &row, version.revision, deletions)?;
+        }
+    }
+    Ok(())
+}
+
+/// Remembers a deletion in place of an earlier one of the same key. A key that is written again
+/// keeps its old deletion until that is forgotten: it lies below the record's own last change.
+fn note_deletion(
+    deleted: &mut Table<'_, &'static [u8], u64>,
+    order: &mut Table<'_, &'static [u8], ()>,
+    row: &[u8],
+    revision: Revision,
+    deletions: &mut u64,
+) -> Redb {
+    let earlier = deleted.insert(row, revision.get())?.map(|old| old.value());
+    match earlier.and_then(Revision::new) {
+        Some(earlier) => {
+            order.remove(order_key(earlier, row).as_slice())?;
+        }
+        None => *deletions = deletions.saturating_add(1),
+    }
+    order.insert(order_key(revision, row).as_slice(), ())?;
+    Ok(())
+}
+
+fn put_fences(transaction: &WriteTransaction, layer: &Layer) -> Redb {
+    let mut table = transaction.open_table(FENCES)?;
+    let mut value = Vec::new();
+    for (domain, guard, fence) in layer.newest_fences() {
+        value.clear();
+        encode_fence(&fence, &mut value);
+        table.insert(
+            row_key(domain, guard.as_bytes()).as_slice(),
+            value.as_slice(),
+        )?;
+    }
+    Ok(())
+}
+
+/// Forgets the oldest deletions above the bound, and raises the floor below which nothing can be
+/// said, in the same transaction.
+fn forget(transaction: &WriteTransaction, applied: &mut Applied, max: u64) -> Redb {
+    let mut deleted = transaction.open_table(DELETIONS)?;
+    let mut order = transaction.open_table(DELETION_ORDER)?;
+    while applied.deletions > max {
+        let Some((name, _)) = order.pop_first()? else {
+            break;
+        };
+        let (revision, row) = name.value().split_at_checked(8).unwrap_or((&[], &[]));
+        let revision = revision.try_into().map_or(0, u64::from_be_bytes);
+        if !name_in(row).is_empty() {
+            deleted.remove(row)?;
+        }
+        if let Some(revision) = Revision::new(revision) {
+            applied.remembers_since = applied.remembers_since.max(revision);
+        }
+        applied.deletions = applied.deletions.saturating_sub(1);
+    }
+    Ok(())
+}

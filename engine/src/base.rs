@@ -1,0 +1,221 @@
+//! The state as readers see it: the index of the last checkpoint and the layers over it.
+
+use std::sync::Arc;
+
+use highwater_core::{
+    Domain, DomainId, Fence, Footprint, Guard, Key, KeyNeed, KeyRange, KeyRow, PrefixNeed,
+    PrefixRow, Record, Revision,
+};
+
+use crate::digest::digest;
+use crate::error::StorageError;
+use crate::index::IndexSnapshot;
+use crate::layer::Layer;
+
+/// How many rows a condition on a prefix may look at in the index. Above that the store says that
+/// it remembers changes only since the last checkpoint.
+pub(crate) const PREFIX_ROWS_MAX: usize = 16_384;
+
+/// One index and the layers over it, newest first. Replaced as a whole, never changed, except that
+/// the writer folds into the first layer.
+#[derive(Debug)]
+pub(crate) struct Base {
+    /// The layers, newest first; the first one takes new effects.
+    pub(crate) layers: Vec<Arc<Layer>>,
+    /// What is below them; `None` before the first checkpoint.
+    pub(crate) index: Option<Arc<IndexSnapshot>>,
+    /// The revision up to which the index goes.
+    pub(crate) indexed: Revision,
+    /// From where on every deletion is remembered.
+    pub(crate) remembers_since: Revision,
+}
+
+impl Base {
+    /// The state as of a revision, which must not be below [`Base::indexed`].
+    pub(crate) const fn at(&self, revision: Revision) -> At<'_> {
+        At {
+            base: self,
+            revision,
+        }
+    }
+}
+
+/// A base as of one revision.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At<'a> {
+    base: &'a Base,
+    revision: Revision,
+}
+
+impl<'a> At<'a> {
+    /// What is stored under a key, and when it was deleted if a layer knows that.
+    fn version(
+        &self,
+        domain: DomainId,
+        key: &Key,
+    ) -> Result<(Option<Arc<Record>>, Option<Revision>), StorageError> {
+        let hit = self
+            .base
+            .layers
+            .iter()
+            .find_map(|layer| layer.record(domain, key, self.revision));
+        if let Some(version) = hit {
+            let deleted_at = version.record.is_none().then_some(version.revision);
+            return Ok((version.record, deleted_at));
+        }
+        match &self.base.index {
+            Some(index) => Ok((index.record(domain, key)?, None)),
+            None => Ok((None, None)),
+        }
+    }
+
+    /// What is stored under a key.
+    pub(crate) fn record(
+        &self,
+        domain: DomainId,
+        key: &Key,
+    ) -> Result<Option<Arc<Record>>, StorageError> {
+        self.version(domain, key).map(|(record, _)| record)
+    }
+
+    /// When a key that doesn't exist was deleted, as far as that is remembered.
+    pub(crate) fn deleted_at(
+        &self,
+        domain: DomainId,
+        key: &Key,
+    ) -> Result<Option<Revision>, StorageError> {
+        match (self.version(domain, key)?, &self.base.index) {
+            ((Some(_), _), _) => Ok(None),
+            ((None, Some(revision)), _) => Ok(Some(revision)),
+            ((None, None), Some(index)) => index.deleted_at(domain, key),
+            ((None, None), None) => Ok(None),
+        }
+    }
+
+    /// The fence of a guard in the domain's current epoch.
+    pub(crate) fn fence(
+        &self,
+        domain: &Domain,
+        guard: &Guard,
+    ) -> Result<Option<Fence>, StorageError> {
+        let hit = self
+            .base
+            .layers
+            .iter()
+            .find_map(|layer| layer.fence(domain.id, guard, self.revision));
+        let fence = match (hit, &self.base.index) {
+            (Some(fence), _) => Some(fence),
+            (None, Some(index)) => index.fence(domain.id, guard)?,
+            (None, None) => None,
+        };
+        Ok(fence.filter(|fence| fence.term.epoch == domain.epochs.current().epoch))
+    }
+
+    /// The row of a key as a decision needs it.
+    pub(crate) fn key_row(
+        &self,
+        domain: DomainId,
+        need: &KeyNeed,
+        record: Option<Arc<Record>>,
+    ) -> Result<KeyRow, StorageError> {
+        let digest = match &record {
+            Some(record) if need.digest => Some(digest(&record.value)),
+            _ => None,
+        };
+        let deleted_at = match &record {
+            None if need.deletion => self.deleted_at(domain, &need.key)?,
+            _ => None,
+        };
+        Ok(KeyRow {
+            record,
+            digest,
+            deleted_at,
+        })
+    }
+
+    /// The row of a prefix as a decision needs it. The layers know every change since the last
+    /// checkpoint; older ones are looked up row by row, up to [`PREFIX_ROWS_MAX`].
+    pub(crate) fn prefix_row(
+        &self,
+        domain: DomainId,
+        need: &PrefixNeed,
+    ) -> Result<PrefixRow, StorageError> {
+        let range = KeyRange::of_prefix(need.prefix.as_bytes());
+        let in_layer = |layer: &Arc<Layer>| {
+            layer
+                .range(domain, &range, self.revision)
+                .map(|(_, version)| version.revision)
+                .max()
+        };
+        let changed_at = self.base.layers.iter().filter_map(in_layer).max();
+        let mut row = PrefixRow {
+            changed_at,
+            remembers_since: self.base.remembers_since,
+        };
+        let answered = need.since >= self.base.indexed || changed_at > Some(need.since);
+        let Some(index) = self.base.index.as_ref().filter(|_| !answered) else {
+            return Ok(row);
+        };
+        let deletion = index.last_deletion(domain, &range, PREFIX_ROWS_MAX)?;
+        for (count, record) in index.range(domain, &range)?.enumerate() {
+            if count >= PREFIX_ROWS_MAX || deletion.is_none() {
+                row.remembers_since = self.base.indexed;
+                return Ok(row);
+            }
+            row.changed_at = row.changed_at.max(Some(record?.1.changed_at));
+            if row.changed_at > Some(need.since) {
+                return Ok(row);
+            }
+        }
+        if deletion.is_none() {
+            row.remembers_since = self.base.indexed;
+        }
+        row.changed_at = row.changed_at.max(deletion.flatten());
+        Ok(row)
+    }
+
+    /// Fetches every row of a footprint.
+    pub(crate) fn fetch(
+        &self,
+        domain: &Domain,
+        needs: &Footprint,
+        view: &mut highwater_core::View,
+    ) -> Result<(), StorageError> {
+        for guard in &needs.guards {
+            view.fences
+                .push((guard.clone(), self.fence(domain, guard)?));
+        }
+        for need in &needs.keys {
+            let record = self.record(domain.id, &need.key)?;
+            view.keys
+                .push((need.key.clone(), self.key_row(domain.id, need, record)?));
+        }
+        for need in &needs.prefixes {
+            view.prefixes
+                .push((need.prefix.clone(), self.prefix_row(domain.id, need)?));
+        }
+        Ok(())
+    }
+
+    /// The records of a range in order, those of the layers before those of the index.
+    pub(crate) fn scan(
+        &self,
+        domain: DomainId,
+        range: &'a KeyRange,
+    ) -> Result<crate::merge::Merge<'a>, StorageError> {
+        let mut sources: Vec<crate::merge::Source<'a>> = Vec::new();
+        for layer in &self.base.layers {
+            let rows = layer.range(domain, range, self.revision);
+            sources.push(Box::new(
+                rows.map(|(key, version)| Ok((key, version.record))),
+            ));
+        }
+        if let Some(index) = &self.base.index {
+            let rows = index.range(domain, range)?;
+            sources.push(Box::new(
+                rows.map(|row| row.map(|(key, record)| (key, Some(record)))),
+            ));
+        }
+        Ok(crate::merge::Merge::new(sources))
+    }
+}

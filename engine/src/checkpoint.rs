@@ -1,0 +1,232 @@
+//! The checkpointer: writes closed layers into the index, then gives their log segments back.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use highwater_core::Domain;
+use highwater_wal::Lsn;
+use redb::Database;
+
+use crate::apply::apply;
+use crate::backend::Faults;
+use crate::base::Base;
+use crate::counters::Counters;
+use crate::error::StorageError;
+use crate::index::{self, IndexSnapshot};
+use crate::layer::Layer;
+use crate::shared::Shared;
+use crate::tables::Applied;
+
+/// How long to wait before a checkpoint that failed for want of space is tried again, and for the
+/// last group of a closed layer to become durable.
+const RETRY: Duration = Duration::from_millis(200);
+const SETTLE: Duration = Duration::from_millis(2);
+
+/// The one who owns the index.
+#[derive(Debug)]
+pub(crate) struct Checkpointer {
+    shared: Arc<Shared>,
+    index: Option<(Database, Arc<Faults>)>,
+}
+
+/// What became of an attempt.
+enum Step {
+    /// There is nothing to write.
+    Idle,
+    /// One layer was written.
+    Done,
+    /// Try again a little later.
+    Later(Duration),
+    /// Never again in this opening.
+    Stop,
+}
+
+impl Checkpointer {
+    /// Owns an opened index.
+    pub(crate) const fn new(shared: Arc<Shared>, database: Database, faults: Arc<Faults>) -> Self {
+        Self {
+            shared,
+            index: Some((database, faults)),
+        }
+    }
+
+    /// Serves until the store stops; then writes what is left, unless the store is poisoned.
+    pub(crate) fn run(mut self) {
+        self.shared.checkpoint_signal.attach();
+        let mut limit = None;
+        while !self.shared.is_stopping() {
+            self.shared.checkpoint_signal.wait(limit);
+            limit = loop {
+                match self.step() {
+                    Step::Done => {}
+                    Step::Idle | Step::Stop => break None,
+                    Step::Later(wait) => break Some(wait),
+                }
+            };
+        }
+        if self.shared.latch.is_poisoned() {
+            return;
+        }
+        let mut writer = self.shared.writer.lock();
+        writer.group.layer = self.shared.begin_layer(&mut writer);
+        drop(writer);
+        while matches!(self.step(), Step::Done) {}
+    }
+
+    /// Writes the lowest layer, if it is closed and durable.
+    fn step(&mut self) -> Step {
+        if self.shared.latch.is_poisoned() {
+            return Step::Stop;
+        }
+        let base = self.shared.base.load_full();
+        let Some(layer) = base.layers.last().filter(|_| base.layers.len() > 1) else {
+            return Step::Idle;
+        };
+        if layer
+            .last_revision()
+            .is_some_and(|last| last > self.shared.durable())
+        {
+            return Step::Later(SETTLE);
+        }
+        match self.write(&base, layer) {
+            Ok(index) => {
+                self.publish(index);
+                self.shared.latch.set_index_full(false);
+                self.recycle(layer);
+                Counters::add(&self.shared.counters.checkpoints, 1);
+                self.shared.judge_signal.raise();
+                Step::Done
+            }
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    /// Applies the layer to the index; an empty one changes nothing.
+    fn write(&self, base: &Base, layer: &Layer) -> Result<Option<IndexSnapshot>, StorageError> {
+        let Some(last) = layer.last_revision() else {
+            return Ok(None);
+        };
+        let missing = || StorageError::Index {
+            what: "checkpoint",
+            detail: "it isn't open".into(),
+        };
+        let (database, _) = self.index.as_ref().ok_or_else(missing)?;
+        let before = base.index.as_ref().map(|index| index.applied);
+        let applied = Applied {
+            destination: self.shared.destination,
+            incarnation: self.shared.incarnation,
+            revision: last,
+            lsn: layer.last_lsn(),
+            remembers_since: base.remembers_since,
+            deletions: before.map_or(0, |before| before.deletions),
+        };
+        let domains = self.shared.domains.load();
+        let new = |domain: &&Arc<Domain>| before.is_none() || domain.created_at > base.indexed;
+        let domains: Vec<_> = domains.all_at(last).filter(new).cloned().collect();
+        apply(
+            database,
+            layer,
+            &domains,
+            applied,
+            self.shared.config.deletions_max,
+        )?;
+        index::snapshot(database)
+    }
+
+    /// Puts the new index below the layers that are still open. `None` leaves the index as it is.
+    fn publish(&self, index: Option<IndexSnapshot>) {
+        let _writer = self.shared.writer.lock();
+        let base = self.shared.base.load_full();
+        let mut layers = base.layers.clone();
+        layers.pop();
+        self.shared
+            .base
+            .store(Arc::new(with_index(&base, layers, index)));
+    }
+
+    /// Gives back the log up to the layer's end, except what watches may still ask for.
+    fn recycle(&self, layer: &Layer) {
+        let kept = self
+            .shared
+            .history
+            .oldest_lsn()
+            .map_or(u64::MAX, |oldest| oldest - 1);
+        let Some(through) = Lsn::from_raw(layer.last_lsn().min(kept)) else {
+            return;
+        };
+        if let Err(error) = self.shared.pool.recycle_through(through) {
+            tracing::warn!(%error, "log segments couldn't be recycled; the next checkpoint will");
+        }
+        self.shared.spare_signal.raise();
+    }
+
+    /// After a failed write or sync nobody knows what the disk holds, and the log may not be given
+    /// back ever again: poisoned. For want of space nothing had been written: the index is opened
+    /// anew, and the same layer tried again later.
+    fn failed(&mut self, error: &StorageError) -> Step {
+        let lost = self
+            .index
+            .as_ref()
+            .is_none_or(|(_, faults)| faults.write_failed());
+        if lost {
+            self.shared.latch.poison();
+            tracing::error!(%error, "the index failed: no more writes are accepted until a reopen");
+            self.shared.judge_signal.raise();
+            self.shared.log_signal.raise();
+            return Step::Stop;
+        }
+        if self.shared.latch.set_index_full(true) {
+            tracing::warn!(%error, "the checkpoint found no room; writes that add data are refused");
+        }
+        self.shared.judge_signal.raise();
+        match self.reopen() {
+            Ok(()) => Step::Later(RETRY),
+            Err(error) => {
+                tracing::error!(%error, "the index couldn't be opened again");
+                self.shared.latch.poison();
+                Step::Stop
+            }
+        }
+    }
+
+    fn reopen(&mut self) -> Result<(), StorageError> {
+        // The old one must be gone before the file is opened again.
+        self.index = None;
+        let (database, faults) =
+            index::open(&self.shared.disk, self.shared.config.index_cache_bytes)?;
+        let snapshot = index::snapshot(&database)?;
+        self.index = Some((database, faults));
+        let _writer = self.shared.writer.lock();
+        let base = self.shared.base.load_full();
+        self.shared
+            .base
+            .store(Arc::new(with_index(&base, base.layers.clone(), snapshot)));
+        Ok(())
+    }
+}
+
+/// A base with these layers over a new index; without a new one, over the old.
+fn with_index(base: &Base, layers: Vec<Arc<Layer>>, index: Option<IndexSnapshot>) -> Base {
+    match index {
+        Some(index) => Base {
+            layers,
+            indexed: index.applied.revision,
+            remembers_since: index.applied.remembers_since,
+            index: Some(Arc::new(index)),
+        },
+        None => Base {
+            layers,
+            indexed: base.indexed,
+            remembers_since: base.remembers_since,
+            index: base.index.clone(),
+        },
+    }
+}
+
+impl Shared {
+    /// Whether the service threads have to end.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,199 @@
+//! The log's role: make the open group durable, then release its answers. Whoever holds the log has
+//! the role.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use highwater_core::Unavailable;
+use highwater_wal::{Log, LogError};
+
+use crate::base::Base;
+use crate::config::SPARE_SEGMENTS;
+use crate::counters::Counters;
+use crate::error::Error;
+use crate::group::Group;
+use crate::layer::Layer;
+use crate::shared::{Shared, Writer};
+use crate::threads::PanicGuard;
+use crate::ticket::Answer;
+
+impl Shared {
+    /// Judges what waits, then sees to it that the open group becomes durable. A lone commit is
+    /// made durable by the calling thread itself: no other thread has to wake for it. A crowd is
+    /// left to the log's thread, so that judging goes on while it syncs. True if requests had to be
+    /// left waiting for room.
+    pub(crate) fn drive(&self) -> bool {
+        let blocked = self.judge_all();
+        match self.open_answers.load(Ordering::SeqCst) {
+            0 => {}
+            1 => self.sync_groups(1),
+            _ => self.log_signal.raise(),
+        }
+        blocked
+    }
+
+    /// Makes open groups durable, at most `max` of them, unless another thread is doing so.
+    pub(crate) fn sync_groups(&self, max: usize) {
+        let mut done = 0;
+        loop {
+            let Some(mut log) = self.log.try_lock() else {
+                return;
+            };
+            let _guard = PanicGuard(self);
+            while done < max {
+                let Some(group) = self.take_group() else {
+                    break;
+                };
+                self.make_durable(log.as_mut(), group);
+                done += 1;
+            }
+            drop(log);
+            // Whoever filled the group while the log was held relies on this look.
+            if self.open_answers.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            if done >= max {
+                self.log_signal.raise();
+                return;
+            }
+        }
+    }
+
+    /// Takes the open group and leaves an empty one. Between two groups a full layer can be closed,
+    /// so that no group's effects are ever spread over two layers.
+    fn take_group(&self) -> Option<Group> {
+        let mut writer = self.writer.lock();
+        if writer.group.is_empty() {
+            return None;
+        }
+        let bytes = writer.group.frame.len();
+        writer.log_bytes = writer.log_bytes.saturating_add(bytes as u64);
+        self.room.set_in_flight(bytes);
+        let layer = self.layer_for_next(&mut writer);
+        let group = std::mem::replace(&mut writer.group, Group::new(layer, self.buffer()));
+        self.open_answers.store(0, Ordering::SeqCst);
+        let blocked = self.blocked.swap(false, Ordering::SeqCst);
+        drop(writer);
+        if blocked || self.queue.len() > 0 {
+            self.judge_signal.raise();
+        }
+        Some(group)
+    }
+
+    /// The layer for the next group: a new one if this one is full and none waits to be written to
+    /// the index yet.
+    fn layer_for_next(&self, writer: &mut Writer) -> Arc<Layer> {
+        let current = Arc::clone(&writer.group.layer);
+        let full = current.bytes() >= self.config.memory_bytes / 2
+            || writer.log_bytes >= self.config.log_bytes / 2;
+        if !full || self.base.load().layers.len() > 1 {
+            return current;
+        }
+        self.begin_layer(writer)
+    }
+
+    /// Puts a new layer on top and asks for a checkpoint of the one below.
+    pub(crate) fn begin_layer(&self, writer: &mut Writer) -> Arc<Layer> {
+        let base = self.base.load_full();
+        let top = Arc::new(Layer::default());
+        let layers = std::iter::once(Arc::clone(&top))
+            .chain(base.layers.iter().cloned())
+            .collect();
+        let next = Base {
+            layers,
+            index: base.index.clone(),
+            indexed: base.indexed,
+            remembers_since: base.remembers_since,
+        };
+        writer.log_bytes = 0;
+        self.base.store(Arc::new(next));
+        self.checkpoint_signal.raise();
+        top
+    }
+
+    /// Appends a group to the log and releases its answers. A group of rejections alone needs no
+    /// append: everything that it was judged on became durable with the group before.
+    fn make_durable(&self, log: Option<&mut Log>, mut group: Group) {
+        let result = match log {
+            _ if self.latch.is_poisoned() => Err(()),
+            _ if group.frame.is_empty() => Ok(None),
+            Some(log) => self.append(log, &mut group).map(Some),
+            None => Err(()),
+        };
+        match result {
+            Ok(lsn) => self.release(group, lsn),
+            Err(()) => self.fail(group),
+        }
+        self.room.set_in_flight(0);
+    }
+
+    fn append(&self, log: &mut Log, group: &mut Group) -> Result<u64, ()> {
+        let appended = log.append(&mut group.frame);
+        let status = log.status();
+        self.room.set_active_left(status.active_bytes_left);
+        *self.log_figures.lock() = status;
+        if status.spares < SPARE_SEGMENTS as usize {
+            self.spare_signal.raise();
+        }
+        match appended {
+            Ok(durable) => Ok(durable.lsn().get()),
+            Err(error) => {
+                self.poison(&error);
+                Err(())
+            }
+        }
+    }
+
+    /// Latches that the durability path failed. Any failure to append does it: the effects are
+    /// folded already, and room for them had been made sure of.
+    pub(crate) fn poison(&self, error: &LogError) {
+        self.latch.poison();
+        tracing::error!(%error, "the log failed: no more writes are accepted until a reopen");
+        self.judge_signal.raise();
+        self.log_signal.raise();
+    }
+
+    fn release(&self, group: Group, lsn: Option<u64>) {
+        let Group {
+            frame,
+            layer,
+            effects,
+            answers,
+        } = group;
+        if let (Some(lsn), Some(last)) = (lsn, effects.last()) {
+            layer.set_last_lsn(lsn);
+            let revision = last.revision();
+            Counters::add(&self.counters.groups, 1);
+            Counters::add(&self.counters.log_bytes, frame.len() as u64);
+            self.set_durable(revision);
+            self.history.push(effects, lsn);
+        }
+        self.keep_buffer(frame);
+        for (promise, answer) in answers {
+            self.count(&answer);
+            promise.answer(answer);
+        }
+    }
+
+    fn count(&self, answer: &Answer) {
+        match answer {
+            Ok(_) => Counters::add(&self.counters.accepted, 1),
+            Err(Error::Rejected(rejection)) => self.counters.reject(rejection),
+            Err(_) => Counters::add(&self.counters.indeterminate, 1),
+        }
+    }
+
+    /// Answers a group that couldn't be made durable. What was accepted may or may not be on disk;
+    /// what was refused wasn't written, but the state that it was judged on isn't known to last.
+    fn fail(&self, group: Group) {
+        for (promise, answer) in group.answers {
+            let answer = match answer {
+                Ok(_) => Err(Error::Indeterminate),
+                Err(Error::Rejected(_)) => Err(self.unavailable(Unavailable::Poisoned)),
+                Err(error) => Err(error),
+            };
+            self.count(&answer);
+            promise.answer(answer);
+        }
+    }
+}

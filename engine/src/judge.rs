@@ -1,0 +1,317 @@
+//! The writer's role: judge what waits, one after the other, and fill the open group. Whoever holds
+//! the lock has the role; nobody waits for it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use highwater_core::{
+    Availability, Change, Commit, CreateDomain, Domain, Effect, Footprint, Malformed, Observed,
+    Reason, Rejection, Revision, Unavailable, Verdict, View, check_effect, create_domain, decide,
+};
+use parking_lot::MutexGuard;
+
+use crate::base::Base;
+use crate::clock::wall_clock_ms;
+use crate::config::{SEGMENT_OVERHEAD_BYTES, SPARE_SEGMENTS};
+use crate::error::{Error, StorageError};
+use crate::queue::{Pending, Request};
+use crate::shared::{Shared, Writer};
+use crate::threads::PanicGuard;
+use crate::ticket::{Answer, Outcome};
+
+/// After so many requests the lock is offered to whoever wants to take the group.
+const TURN_COMMITS: usize = 32;
+/// What a row counts in the memory for hot rows, beside its value.
+const HOT_ROW_BYTES: usize = 160;
+/// One ready segment is kept back for what frees room.
+const KEPT_BACK_SEGMENTS: usize = SPARE_SEGMENTS as usize - 1;
+
+/// What became of a request.
+enum Judged {
+    /// It is answered once the group is durable.
+    Answered,
+    /// There is no room for it now; whoever makes room calls again.
+    Blocked(Box<Pending>),
+}
+
+/// Room for one more request.
+enum Admit {
+    /// Judge it, with the destination in this state.
+    Judge(Availability),
+    /// Let it wait.
+    Wait,
+}
+
+impl Shared {
+    /// Judges everything that waits, if nobody else is doing so, until there is nothing or no room.
+    /// True if it stopped for want of room.
+    pub(crate) fn judge_all(&self) -> bool {
+        loop {
+            let Some(mut writer) = self.writer.try_lock() else {
+                return false;
+            };
+            let _guard = PanicGuard(self);
+            let blocked = self.judge_inbox(&mut writer);
+            self.open_answers
+                .store(writer.group.answers.len(), Ordering::SeqCst);
+            self.blocked.store(blocked, Ordering::SeqCst);
+            drop(writer);
+            // Whoever queued while the lock was held found it taken and relies on this look.
+            if blocked || self.queue.len() == 0 {
+                return blocked;
+            }
+        }
+    }
+
+    /// Judges until the inbox and the queue are empty. True if it stopped for want of room.
+    fn judge_inbox(&self, writer: &mut MutexGuard<'_, Writer>) -> bool {
+        let mut turn = 0_usize;
+        loop {
+            if writer.inbox.is_empty() {
+                self.queue.drain_into(&mut writer.inbox);
+            }
+            let Some(pending) = writer.inbox.pop_front() else {
+                return false;
+            };
+            match self.judge_one(writer, pending) {
+                Judged::Answered => turn += 1,
+                Judged::Blocked(pending) => {
+                    writer.inbox.push_front(*pending);
+                    return true;
+                }
+            }
+            if turn.is_multiple_of(TURN_COMMITS) {
+                self.open_answers
+                    .store(writer.group.answers.len(), Ordering::SeqCst);
+                MutexGuard::bump(writer);
+            }
+        }
+    }
+
+    fn judge_one(&self, writer: &mut Writer, pending: Pending) -> Judged {
+        let base = self.base.load_full();
+        let availability = match self.admit(writer, &base, pending.log_bytes) {
+            Admit::Judge(availability) => availability,
+            Admit::Wait => return Judged::Blocked(Box::new(pending)),
+        };
+        self.queue.release(&pending);
+        let answer = match (availability, &pending.request) {
+            (Availability::Poisoned, Request::Commit(commit)) => {
+                self.refuse_poisoned(&base, commit)
+            }
+            (Availability::Poisoned, Request::CreateDomain(_)) => {
+                Err(self.unavailable(Unavailable::Poisoned))
+            }
+            (_, Request::Commit(commit)) => self.judge_commit(writer, &base, commit, availability),
+            (_, Request::CreateDomain(create)) => {
+                self.judge_create(writer, &base, create, availability)
+            }
+        };
+        writer.group.answers.push((pending.promise, answer));
+        Judged::Answered
+    }
+
+    /// Whether there is room for an effect of up to so many bytes, in the group, in memory and in
+    /// preallocated log. Where more is on its way the request waits; where the disk is full it is
+    /// judged, so that it gets a reason.
+    fn admit(&self, writer: &Writer, base: &Base, log_bytes: usize) -> Admit {
+        if self.latch.is_poisoned() {
+            return Admit::Judge(Availability::Poisoned);
+        }
+        let open = writer.group.frame.len();
+        let payload_max = self.config.payload_bytes_max() as usize;
+        let with_this = open.saturating_add(log_bytes);
+        // A request that is too large for any frame is let through, to be refused with its size.
+        if open > 0 && (open >= self.config.group_bytes || with_this > payload_max) {
+            return Admit::Wait;
+        }
+        let layer_bytes = base.layers.first().map_or(0, |layer| layer.bytes());
+        let memory_tight = base.layers.len() > 1 && layer_bytes >= self.config.memory_bytes / 2;
+        let capacity = self
+            .config
+            .segment_bytes
+            .saturating_sub(SEGMENT_OVERHEAD_BYTES);
+        let frame = with_this.min(payload_max);
+        let has_place = |kept_back: usize| {
+            self.room.fits(frame, capacity, || {
+                self.pool.spares().saturating_sub(kept_back)
+            })
+        };
+        if has_place(KEPT_BACK_SEGMENTS) && !memory_tight {
+            return Admit::Judge(Availability::Ready);
+        }
+        if !self.latch.is_full() {
+            self.spare_signal.raise();
+            return Admit::Wait;
+        }
+        let hard_max = self.config.memory_bytes / 2 + self.config.memory_bytes / 4;
+        if has_place(0) && layer_bytes < hard_max {
+            return Admit::Judge(Availability::DiskFull);
+        }
+        Admit::Judge(Availability::Overloaded)
+    }
+
+    /// Judges against the durable state alone: what was judged after it may not be on disk.
+    fn refuse_poisoned(&self, base: &Base, commit: &Commit) -> Answer {
+        let durable = self.durable();
+        let domains = self.domains.load();
+        let domain = domains.at(&commit.domain, durable).cloned();
+        let destination = self.destination_view(base, durable, Availability::Poisoned);
+        match decide(&View::new(destination, domain), commit) {
+            Verdict::Rejected(rejection) => Err(Error::Rejected(rejection)),
+            // A poisoned destination accepts nothing; were it to, nothing would be written.
+            Verdict::Accepted(_) => Err(self.unavailable(Unavailable::Poisoned)),
+        }
+    }
+
+    fn judge_commit(
+        &self,
+        writer: &mut Writer,
+        base: &Base,
+        commit: &Commit,
+        availability: Availability,
+    ) -> Answer {
+        let domains = self.domains.load();
+        let domain = domains.at(&commit.domain, Revision::MAX).cloned();
+        let destination = self.destination_view(base, writer.revision, availability);
+        let mut view = View::new(destination, domain.clone());
+        if let Some(domain) = &domain {
+            let needs = Footprint::of_commit(commit, &domain.policy);
+            fetch(writer, base, domain, &needs, &mut view)?;
+        }
+        let accepted = match decide(&view, commit) {
+            Verdict::Accepted(accepted) => *accepted,
+            Verdict::Rejected(rejection) => return Err(Error::Rejected(rejection)),
+        };
+        let mut receipt = accepted.receipt;
+        self.take(writer, &view, accepted.effect)?;
+        receipt.advisory_time_ms = Some(wall_clock_ms());
+        Ok(Outcome::Committed(Box::new(receipt)))
+    }
+
+    fn judge_create(
+        &self,
+        writer: &mut Writer,
+        base: &Base,
+        create: &CreateDomain,
+        availability: Availability,
+    ) -> Answer {
+        let domains = self.domains.load_full();
+        let existing = domains.at(&create.name, Revision::MAX).cloned();
+        let destination = self.destination_view(base, writer.revision, availability);
+        let view = View::new(destination, existing);
+        let effect = create_domain(&view, domains.len(), create)?;
+        let created = match effect.change() {
+            Change::DomainCreated(domain) => Arc::clone(domain),
+            Change::Genesis { .. } | Change::Commit { .. } => {
+                return Err(incomplete(&view));
+            }
+        };
+        self.take(writer, &view, effect)?;
+        self.domains
+            .store(Arc::new(domains.with(Arc::clone(&created))));
+        Ok(Outcome::Created(created))
+    }
+
+    /// Checks an effect, encodes it into the open group and folds it into memory.
+    fn take(&self, writer: &mut Writer, view: &View, effect: Effect) -> Result<(), Error> {
+        if let Err(violation) = check_effect(view, &effect) {
+            tracing::error!(%violation, revision = %effect.revision(), "refused a wrong effect");
+            return Err(incomplete(view));
+        }
+        let max = self.config.payload_bytes_max() as usize;
+        if !writer.group.encode(&effect, max) {
+            let bytes = max.saturating_add(1);
+            let reason = Reason::Malformed(Malformed::CommitTooLarge { bytes, max });
+            let observed = Observed::of(view);
+            return Err(Error::Rejected(Box::new(Rejection { reason, observed })));
+        }
+        writer.fold(&effect);
+        writer.group.effects.push(Arc::new(effect));
+        Ok(())
+    }
+}
+
+fn incomplete(view: &View) -> Error {
+    let reason = Reason::Unavailable(Unavailable::Incomplete);
+    Error::Rejected(Box::new(Rejection {
+        reason,
+        observed: Observed::of(view),
+    }))
+}
+
+impl Writer {
+    /// Makes an effect part of the state that the next request is judged on.
+    fn fold(&mut self, effect: &Effect) {
+        self.revision = effect.revision();
+        self.group.layer.fold(effect);
+        let Change::Commit {
+            domain,
+            records,
+            fences,
+        } = effect.change()
+        else {
+            return;
+        };
+        for change in records {
+            let value = change
+                .record
+                .as_ref()
+                .map_or(0, |record| record.value.as_bytes().len());
+            let name = (*domain, change.key.clone());
+            self.hot_records
+                .put(name, change.record.clone(), value + HOT_ROW_BYTES);
+        }
+        for change in fences {
+            let name = (*domain, change.guard.clone());
+            self.hot_fences
+                .put(name, Some(change.fence.clone()), HOT_ROW_BYTES);
+        }
+    }
+}
+
+/// Fetches what a decision needs: from the hot rows, else from the layers and the index.
+fn fetch(
+    writer: &mut Writer,
+    base: &Base,
+    domain: &Domain,
+    needs: &Footprint,
+    view: &mut View,
+) -> Result<(), StorageError> {
+    let at = base.at(Revision::MAX);
+    for guard in &needs.guards {
+        let name = (domain.id, guard.clone());
+        let fence = match writer.hot_fences.get(&name) {
+            Some(fence) => fence,
+            None => {
+                let fence = at.fence(domain, guard)?;
+                writer.hot_fences.put(name, fence.clone(), HOT_ROW_BYTES);
+                fence
+            }
+        };
+        view.fences.push((guard.clone(), fence));
+    }
+    for need in &needs.keys {
+        let name = (domain.id, need.key.clone());
+        let record = match writer.hot_records.get(&name) {
+            Some(record) => record,
+            None => {
+                let record = at.record(domain.id, &need.key)?;
+                let value = record
+                    .as_ref()
+                    .map_or(0, |record| record.value.as_bytes().len());
+                writer
+                    .hot_records
+                    .put(name, record.clone(), value + HOT_ROW_BYTES);
+                record
+            }
+        };
+        view.keys
+            .push((need.key.clone(), at.key_row(domain.id, need, record)?));
+    }
+    for need in &needs.prefixes {
+        view.prefixes
+            .push((need.prefix.clone(), at.prefix_row(domain.id, need)?));
+    }
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! What stops a store, or holds it up: set in one place, read everywhere.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The conditions that a store can be in beside its data.
+#[derive(Debug, Default)]
+pub(crate) struct Latch {
+    poisoned: AtomicBool,
+    closed: AtomicBool,
+    log_full: AtomicBool,
+    index_full: AtomicBool,
+}
+
+impl Latch {
+    /// An IO error in the durability path. Never cleared: only a reopen tells what is on disk.
+    pub(crate) fn poison(&self) {
+        self.poisoned.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the durability path has failed.
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.poisoned.load(Ordering::SeqCst)
+    }
+
+    /// Takes no more requests. True for the first caller.
+    pub(crate) fn close(&self) -> bool {
+        !self.closed.swap(true, Ordering::SeqCst)
+    }
+
+    /// Whether the store was closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// Notes whether the last attempt to make a log segment found no space. True on a change.
+    pub(crate) fn set_log_full(&self, full: bool) -> bool {
+        self.log_full.swap(full, Ordering::SeqCst) != full
+    }
+
+    /// Notes whether the last checkpoint failed. True on a change.
+    pub(crate) fn set_index_full(&self, full: bool) -> bool {
+        self.index_full.swap(full, Ordering::SeqCst) != full
+    }
+
+    /// Whether a place that data must go to has no space now.
+    pub(crate) fn is_full(&self) -> bool {
+        self.log_full.load(Ordering::SeqCst) || self.index_full.load(Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,236 @@
+//! Opening: what is on disk becomes the state that the last process had acknowledged.
+
+use std::sync::Arc;
+
+use highwater_core::{
+    DestinationId, Effect, Incarnation, IncarnationMark, IncarnationNumber, Revision,
+};
+use highwater_wal::{Disk, FrameBuf, Log, LogError, LogOptions};
+use redb::Database;
+
+use crate::backend::Faults;
+use crate::base::Base;
+use crate::config::{Config, SPARE_SEGMENTS};
+use crate::domains::Domains;
+use crate::error::{OpenError, StorageError};
+use crate::group::Group;
+use crate::history::History;
+use crate::identity;
+use crate::index::{self, INDEX_FILE, IndexSnapshot};
+use crate::layer::Layer;
+use crate::replay::{Folded, Found, fold, wrong_frame};
+use crate::shared::Parts;
+
+/// An index that can't be read is kept under this name when a new one is made from the log.
+const DAMAGED_INDEX_FILE: &str = "index.damaged";
+
+/// What recovery hands over: the state, and the index for the checkpointer.
+pub(crate) struct Recovered {
+    pub(crate) parts: Parts,
+    pub(crate) database: Database,
+    pub(crate) faults: Arc<Faults>,
+}
+
+/// Recovers the store on a disk, or makes a new one. The order matters: the log is judged as a whole
+/// before anything is changed, and only then is the index opened, which it decides about.
+///
+/// # Errors
+///
+/// [`OpenError`] with the file that is wrong.
+pub(crate) fn recover(disk: Arc<dyn Disk>, config: Config) -> Result<Recovered, OpenError> {
+    let destination = match identity::read(&*disk)? {
+        Some(id) => id,
+        None => {
+            let id = DestinationId::new(random()?);
+            identity::create(&*disk, id)?;
+            id
+        }
+    };
+    let mut found = Found::default();
+    let mut log = open_log(&disk, &config, destination, &mut found)?;
+    let opened = open_index(&disk, &config, &found)?;
+    let Opened {
+        database,
+        faults,
+        index,
+    } = opened;
+    let applied = index.as_ref().map(|index| index.applied);
+    if applied.is_some_and(|applied| applied.destination != destination) {
+        return Err(wrong_index("it belongs to another destination"));
+    }
+    let (incarnation, start) = match (applied, found.genesis()) {
+        (Some(applied), _) => (
+            applied.incarnation,
+            Revision::start(applied.incarnation.number()),
+        ),
+        (None, Some((id, incarnation, start))) if id == destination => (incarnation, start),
+        (None, Some(_)) => return Err(wrong_frame(None, "it belongs to another destination")),
+        (None, None) if found.frames.is_empty() => begin(&mut log, destination, &mut found)?,
+        (None, None) => {
+            return Err(wrong_index(
+                "it is empty, and the log doesn't reach back to the beginning",
+            ));
+        }
+    };
+    let mut domains = Domains::default();
+    if index.is_some() {
+        for domain in index::domains(&database).map_err(OpenError::Index)? {
+            domains = domains.with(domain);
+        }
+    }
+    let folded = fold(&found, applied.as_ref(), start, domains)?;
+    let history = history(&found, &config, folded.revision);
+    let Folded {
+        layer,
+        domains,
+        revision,
+        log_bytes,
+    } = folded;
+    let base = base_over(index, layer, start);
+    let parts = Parts {
+        config,
+        disk,
+        destination,
+        incarnation,
+        base,
+        domains,
+        revision,
+        log,
+        log_bytes,
+        history,
+    };
+    Ok(Recovered {
+        parts,
+        database,
+        faults,
+    })
+}
+
+fn base_over(index: Option<IndexSnapshot>, layer: Layer, start: Revision) -> Base {
+    let applied = index.as_ref().map(|index| index.applied);
+    Base {
+        layers: vec![Arc::new(layer)],
+        indexed: applied.map_or(start, |applied| applied.revision),
+        remembers_since: applied.map_or(start, |applied| applied.remembers_since),
+        index: index.map(Arc::new),
+    }
+}
+
+fn wrong_index(detail: &str) -> OpenError {
+    OpenError::Corrupt {
+        file: INDEX_FILE.into(),
+        offset: 0,
+        detail: detail.into(),
+    }
+}
+
+/// Random bytes of the operating system.
+fn random<const N: usize>() -> Result<[u8; N], OpenError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| OpenError::Io {
+        what: "draw random numbers for",
+        file: identity::IDENTITY_FILE.into(),
+        source: error.into(),
+    })?;
+    Ok(bytes)
+}
+
+fn open_log(
+    disk: &Arc<dyn Disk>,
+    config: &Config,
+    destination: DestinationId,
+    found: &mut Found,
+) -> Result<Log, OpenError> {
+    let mut options = LogOptions::new(destination.bytes());
+    options.segment_bytes = config.segment_bytes;
+    options.max_payload_bytes = config.payload_bytes_max();
+    options.spare_segments = SPARE_SEGMENTS;
+    options.salts = config.salts;
+    let opened = Log::open(Arc::clone(disk), options, &mut *found.collect());
+    match opened {
+        Ok((log, recovered)) => {
+            if let Some(torn) = &recovered.torn {
+                tracing::info!(file = %torn.file, offset = torn.offset,
+                    "cleared an unconfirmed frame at the end of the log");
+            }
+            Ok(log)
+        }
+        Err(LogError::ReplayStopped { at }) => {
+            let detail = found
+                .wrong
+                .take()
+                .map_or_else(String::new, |(_, detail)| detail);
+            Err(wrong_frame(Some(at), detail))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// An opened index.
+struct Opened {
+    database: Database,
+    faults: Arc<Faults>,
+    index: Option<IndexSnapshot>,
+}
+
+/// Opens the index. One that can't be read is put aside if the log holds everything from the
+/// beginning, and made anew from it: nothing is lost by that. Else it is an error.
+fn open_index(disk: &Arc<dyn Disk>, config: &Config, found: &Found) -> Result<Opened, OpenError> {
+    let open = || -> Result<Opened, StorageError> {
+        let (database, faults) = index::open(disk, config.index_cache_bytes)?;
+        let index = index::snapshot(&database)?;
+        Ok(Opened {
+            database,
+            faults,
+            index,
+        })
+    };
+    let error = match open() {
+        Ok(opened) => return Ok(opened),
+        Err(error) => error,
+    };
+    if found.genesis().is_none() && !found.frames.is_empty() {
+        return Err(OpenError::Index(error));
+    }
+    tracing::warn!(%error, "the index can't be read and is made anew from the log");
+    let set_aside = disk
+        .rename(INDEX_FILE, DAMAGED_INDEX_FILE)
+        .and_then(|()| disk.sync_dir());
+    set_aside.map_err(|source| OpenError::Io {
+        what: "set aside",
+        file: INDEX_FILE.into(),
+        source,
+    })?;
+    open().map_err(OpenError::Index)
+}
+
+/// Writes the first frame of a new store.
+fn begin(
+    log: &mut Log,
+    destination: DestinationId,
+    found: &mut Found,
+) -> Result<(Incarnation, Revision), OpenError> {
+    let mark = IncarnationMark::new(u64::from_be_bytes(random()?));
+    let incarnation = Incarnation::new(IncarnationNumber::FIRST, mark);
+    let effect = Arc::new(Effect::genesis(destination, incarnation));
+    let mut group = Group::new(Arc::new(Layer::default()), FrameBuf::new());
+    group.encode(&effect, usize::MAX);
+    let durable = log.append(&mut group.frame)?;
+    found.frames.push((durable.lsn(), group.frame.len() as u64));
+    found.effects.push((durable.lsn(), Arc::clone(&effect)));
+    Ok((incarnation, effect.revision()))
+}
+
+/// The history that the log still holds. Of its first effect only the revision is used, since what
+/// was before it is gone.
+fn history(found: &Found, config: &Config, revision: Revision) -> History {
+    let mut effects = found.effects.iter();
+    let oldest = effects
+        .next()
+        .map_or(revision, |(_, effect)| effect.revision());
+    let history = History::new(config.history_bytes, oldest);
+    for (lsn, effect) in effects {
+        history.push([Arc::clone(effect)], lsn.get());
+    }
+    history
+}

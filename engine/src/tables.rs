@@ -1,0 +1,143 @@
+//! The index's tables and the keys of their rows. `docs/FORMAT.md` is the reference.
+
+use highwater_core::codec::DecodeError;
+use highwater_core::{DomainId, Revision};
+use redb::TableDefinition;
+
+use crate::error::StorageError;
+
+/// One row, named by [`STATE_ROW`]: how far the log has been applied.
+pub(crate) const STATE: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("state");
+/// Domain number → domain.
+pub(crate) const DOMAINS: TableDefinition<'static, u32, &[u8]> = TableDefinition::new("domains");
+/// Domain number and key → record.
+pub(crate) const RECORDS: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("records");
+/// Domain number and guard → fence.
+pub(crate) const FENCES: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("fences");
+/// Domain number and key → revision of the deletion.
+pub(crate) const DELETIONS: TableDefinition<'static, &[u8], u64> =
+    TableDefinition::new("deletions");
+/// Revision of the deletion, domain number and key → nothing: the order of forgetting.
+pub(crate) const DELETION_ORDER: TableDefinition<'static, &[u8], ()> =
+    TableDefinition::new("deletion_order");
+
+/// The name of the one row of [`STATE`].
+pub(crate) const STATE_ROW: &str = "applied";
+
+/// The version of the tables' layout, first byte of the state row.
+const VERSION: u8 = 1;
+const STATE_BYTES: usize = 1 + 16 + 2 + 8 + 8 + 8 + 8 + 8;
+
+/// How far the index has come: all effects up to `revision` are in it, and no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Applied {
+    /// The destination's id.
+    pub(crate) destination: highwater_core::DestinationId,
+    /// The incarnation.
+    pub(crate) incarnation: highwater_core::Incarnation,
+    /// The last effect's revision.
+    pub(crate) revision: Revision,
+    /// The raw number of the log frame that holds it.
+    pub(crate) lsn: u64,
+    /// From where on every deletion is remembered.
+    pub(crate) remembers_since: Revision,
+    /// How many deletions are remembered.
+    pub(crate) deletions: u64,
+}
+
+impl Applied {
+    /// The state row.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut row = Vec::with_capacity(STATE_BYTES);
+        row.push(VERSION);
+        row.extend_from_slice(&self.destination.bytes());
+        row.extend_from_slice(&self.incarnation.number().get().to_be_bytes());
+        row.extend_from_slice(&self.incarnation.mark().get().to_be_bytes());
+        row.extend_from_slice(&self.revision.get().to_be_bytes());
+        row.extend_from_slice(&self.lsn.to_be_bytes());
+        row.extend_from_slice(&self.remembers_since.get().to_be_bytes());
+        row.extend_from_slice(&self.deletions.to_be_bytes());
+        row
+    }
+
+    /// Reads the state row.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::Row`] if it isn't one of this version.
+    pub(crate) fn decode(row: &[u8]) -> Result<Self, StorageError> {
+        use highwater_core::{DestinationId, Incarnation, IncarnationMark, IncarnationNumber};
+        let wrong = |detail: &str| StorageError::Row {
+            table: "state",
+            detail: detail.into(),
+        };
+        let row: [u8; STATE_BYTES] = row.try_into().map_err(|_| wrong("it has another length"))?;
+        let (version, rest) = row.split_at(1);
+        if version != [VERSION] {
+            return Err(wrong("it has another version"));
+        }
+        let (destination, rest) = rest.split_at(16);
+        let (number, rest) = rest.split_at(2);
+        let mut numbers = rest
+            .chunks_exact(8)
+            .map(|chunk| u64::from_be_bytes(chunk.try_into().unwrap_or([0; 8])));
+        let mut next = || numbers.next().unwrap_or(0);
+        let destination = destination.try_into().map_err(|_| wrong("the id"))?;
+        let number = number.try_into().map(u16::from_be_bytes).unwrap_or(0);
+        let number = IncarnationNumber::new(number).ok_or_else(|| wrong("the incarnation"))?;
+        let mark = IncarnationMark::new(next());
+        let revision = Revision::new(next()).ok_or_else(|| wrong("the revision"))?;
+        let lsn = next();
+        let remembers_since = Revision::new(next()).ok_or_else(|| wrong("the floor"))?;
+        Ok(Self {
+            destination: DestinationId::new(destination),
+            incarnation: Incarnation::new(number, mark),
+            revision,
+            lsn,
+            remembers_since,
+            deletions: next(),
+        })
+    }
+}
+
+/// The key of a row that belongs to a name inside a domain.
+pub(crate) fn row_key(domain: DomainId, name: &[u8]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(4 + name.len());
+    key.extend_from_slice(&domain.get().to_be_bytes());
+    key.extend_from_slice(name);
+    key
+}
+
+/// The first row key behind every name of a domain.
+pub(crate) fn domain_end(domain: DomainId) -> Vec<u8> {
+    domain.get().saturating_add(1).to_be_bytes().to_vec()
+}
+
+/// The key of a row of [`DELETION_ORDER`].
+pub(crate) fn order_key(revision: Revision, row: &[u8]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(8 + row.len());
+    key.extend_from_slice(&revision.get().to_be_bytes());
+    key.extend_from_slice(row);
+    key
+}
+
+/// The name inside a row key.
+pub(crate) fn name_in(row: &[u8]) -> &[u8] {
+    row.get(4..).unwrap_or(&[])
+}
+
+/// An index call that failed.
+pub(crate) fn index_error(what: &'static str) -> impl Fn(redb::Error) -> StorageError + Copy {
+    move |error| StorageError::Index {
+        what,
+        detail: error.to_string(),
+    }
+}
+
+/// A row that can't be decoded.
+pub(crate) fn row_error(table: &'static str) -> impl Fn(DecodeError) -> StorageError + Copy {
+    move |error| StorageError::Row {
+        table,
+        detail: error.to_string(),
+    }
+}
