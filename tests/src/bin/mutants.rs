@@ -178,7 +178,9 @@ impl Copy {
 
     /// Builds what stands in the copy and runs its tests up to the first that fails.
     fn judge(&self) -> Outcome<Fate> {
-        let build = Command::new(env!("CARGO"))
+        // Cargo names itself to what it runs; started by hand, the one in the path does.
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let build = Command::new(cargo)
             .args(["test", "--offline", "--quiet", "--no-run", "--test", TARGET])
             .current_dir(&self.root)
             .env("CARGO_TARGET_DIR", self.root.join("target"))

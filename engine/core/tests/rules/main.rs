@@ -19,6 +19,8 @@ mod guards;
 #[cfg(test)]
 mod histories;
 #[cfg(test)]
+mod invariants;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod oracle;
