@@ -6,7 +6,7 @@
 //! the `ErrorInfo` leaves out what is longer than [`INFO_VALUE_BYTES_MAX`]; the
 //! [`v1::Rejection`] is always whole.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,6 +25,8 @@ pub const ERROR_DOMAIN: &str = "highwater.v1";
 pub const MESSAGE_TEXT_BYTES_MAX: usize = 512;
 /// Longest value in the metadata of an `ErrorInfo`, in bytes.
 pub const INFO_VALUE_BYTES_MAX: usize = 256;
+/// The `reason` of the `ErrorInfo` of a call that a server refused before it looked at it.
+pub const NOT_EXECUTED: &str = "NotExecuted";
 /// How long a client is asked to wait before it repeats a request that found a queue full.
 pub const RETRY_OVERLOADED: Duration = Duration::from_millis(50);
 /// How long a client is asked to wait before it repeats a request that can't succeed at once.
@@ -120,7 +122,7 @@ pub fn from_rejection(rejection: &Rejection) -> Status {
             &pb::ErrorInfo {
                 reason: reason.code().into(),
                 domain: ERROR_DOMAIN.into(),
-                metadata: info(rejection),
+                metadata: info(rejection).into_iter().collect(),
             },
         ),
         any(REJECTION, &rejection.to_wire()),
@@ -144,6 +146,25 @@ pub fn watch_too_old(detail: &v1::WatchTooOld) -> Status {
         detail.requested, detail.oldest
     );
     with_details(Code::OutOfRange, &message, vec![any(WATCH_TOO_OLD, detail)])
+}
+
+/// The status of a call that the server refuses before the store sees it: nothing was done. At the
+/// end of a commit stream it says so of every command that has no verdict.
+#[must_use]
+pub fn not_executed(code: Code, message: &str) -> Status {
+    let info = pb::ErrorInfo {
+        reason: NOT_EXECUTED.into(),
+        domain: ERROR_DOMAIN.into(),
+        metadata: BTreeMap::new().into_iter().collect(),
+    };
+    with_details(code, message, vec![any(ERROR_INFO, &info)])
+}
+
+/// Whether a status says that nothing was done, as [`not_executed`] does.
+#[must_use]
+pub fn is_not_executed(status: &Status) -> bool {
+    detail::<pb::ErrorInfo>(status, ERROR_INFO)
+        .is_some_and(|info| info.domain == ERROR_DOMAIN && info.reason == NOT_EXECUTED)
 }
 
 /// The rejection in a status; `None` where there is none, as in one of a proxy or the transport.
@@ -194,9 +215,9 @@ fn cut(text: &str) -> &str {
 }
 
 /// What was observed, as text by name, for clients that don't know our messages.
-fn info(rejection: &Rejection) -> HashMap<String, String> {
+fn info(rejection: &Rejection) -> BTreeMap<String, String> {
     let observed = &rejection.observed;
-    let mut facts = HashMap::new();
+    let mut facts = BTreeMap::new();
     let mut fact = |name: &str, value: Option<String>| {
         if let Some(value) = value.filter(|value| value.len() <= INFO_VALUE_BYTES_MAX) {
             facts.insert(name.into(), value);

@@ -1,4 +1,5 @@
 //! Conversions and statuses, through the package's public face.
+#![cfg(test)]
 
 mod malformed;
 mod round_trip;

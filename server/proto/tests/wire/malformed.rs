@@ -175,9 +175,9 @@ fn a_policy_states_every_setting() {
         holder_binding: 1,
         max_sequence_step: 0,
     };
-    assert_eq!(Policy::from_wire(whole.clone()), Ok(Policy::default()));
+    assert_eq!(Policy::from_wire(whole), Ok(Policy::default()));
     let read = |change: &dyn Fn(&mut v1::Policy)| {
-        let mut policy = whole.clone();
+        let mut policy = whole;
         change(&mut policy);
         Policy::from_wire(policy)
     };
@@ -194,7 +194,7 @@ fn a_policy_states_every_setting() {
     );
     let prefix = |delimiter, depth| {
         let guard = v1::policy::Guard::Prefix(v1::PrefixGuard { delimiter, depth });
-        read(&move |policy: &mut v1::Policy| policy.guard = Some(guard.clone()))
+        read(&move |policy: &mut v1::Policy| policy.guard = Some(guard))
     };
     assert!(prefix(Some(0), 1).is_ok());
     assert_eq!(prefix(None, 1), missing("delimiter"));

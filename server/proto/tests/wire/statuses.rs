@@ -143,3 +143,18 @@ fn a_watch_that_is_too_old_says_from_where_it_could_begin() {
     assert_eq!(status::too_old(&answer), Some(detail));
     assert_eq!(status::rejection(&answer), None);
 }
+
+#[test]
+fn only_a_refusal_before_execution_says_so() {
+    let refused = status::not_executed(Code::ResourceExhausted, "too many scans");
+    assert!(status::is_not_executed(&refused));
+    assert_eq!(status::rejection(&refused), None);
+    for rejection in rejections() {
+        assert!(!status::is_not_executed(&status::from_rejection(
+            &rejection
+        )));
+    }
+    assert!(!status::is_not_executed(&tonic::Status::unavailable(
+        "a proxy's word"
+    )));
+}

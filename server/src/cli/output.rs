@@ -1,0 +1,53 @@
+//! Standard output: one result at a time, in the form that was asked for.
+
+use std::io::{self, BufWriter, StdoutLock, Write};
+
+use serde_json::Value;
+
+use super::args::Format;
+use super::failure::Failure;
+
+/// Where results go.
+pub(crate) struct Output {
+    format: Format,
+    out: BufWriter<StdoutLock<'static>>,
+}
+
+impl Output {
+    /// Results in this form.
+    pub(crate) fn new(format: Format) -> Self {
+        Self {
+            format,
+            out: BufWriter::new(io::stdout().lock()),
+        }
+    }
+
+    /// The form.
+    pub(crate) const fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Writes a result: as one line of JSON, or as text.
+    pub(crate) fn tell(
+        &mut self,
+        json: impl FnOnce() -> Value,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        match self.format {
+            Format::Json => writeln!(self.out, "{}", json())?,
+            Format::Table => writeln!(self.out, "{}", text())?,
+        }
+        Ok(self.out.flush()?)
+    }
+
+    /// Writes bytes as they are.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.out.write_all(bytes)?;
+        Ok(self.out.flush()?)
+    }
+}
+
+/// Writes a line to standard error. Where nobody reads that, there is nobody to tell.
+pub(crate) fn complain(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
