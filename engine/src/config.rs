@@ -9,8 +9,13 @@ use highwater_wal::{MAX_SEGMENT_BYTES, MIN_SEGMENT_BYTES, SaltSource};
 
 /// The longest payload of one log frame, in bytes: the largest commit's effect and a group before it.
 pub(crate) const PAYLOAD_BYTES_MAX: u64 = 32 << 20;
-/// Room that a segment needs beside the payload of its frames: header block, frame headers, seal.
-pub(crate) const SEGMENT_OVERHEAD_BYTES: u64 = 8_192;
+/// What a segment's header block and seal take, at most.
+pub(crate) const SEGMENT_HEADER_BYTES: u64 = 4_096 + 256;
+/// What a segment needs beside the payload of one frame that fills it: the above and the frame's
+/// own header and alignment.
+const SEGMENT_OVERHEAD_BYTES: u64 = 8_192;
+const _: () =
+    assert!(SEGMENT_HEADER_BYTES + crate::room::FRAME_OVERHEAD_BYTES <= SEGMENT_OVERHEAD_BYTES);
 /// Ready segments beyond the active one: one to rotate into, one kept back so that deletions can
 /// still be logged on a full disk.
 pub(crate) const SPARE_SEGMENTS: u32 = 2;

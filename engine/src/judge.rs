@@ -12,7 +12,7 @@ use parking_lot::MutexGuard;
 
 use crate::base::Base;
 use crate::clock::wall_clock_ms;
-use crate::config::{SEGMENT_OVERHEAD_BYTES, SPARE_SEGMENTS};
+use crate::config::{SEGMENT_HEADER_BYTES, SPARE_SEGMENTS};
 use crate::error::{Error, StorageError};
 use crate::queue::{Pending, Request};
 use crate::shared::{Shared, Writer};
@@ -130,7 +130,7 @@ impl Shared {
         let capacity = self
             .config
             .segment_bytes
-            .saturating_sub(SEGMENT_OVERHEAD_BYTES);
+            .saturating_sub(SEGMENT_HEADER_BYTES);
         let frame = with_this.min(payload_max);
         let has_place = |kept_back: usize| {
             self.room.fits(frame, capacity, || {
@@ -141,7 +141,9 @@ impl Shared {
             return Admit::Judge(Availability::Ready);
         }
         if !self.latch.is_full() {
-            self.spare_signal.raise();
+            if self.pool.spares() < SPARE_SEGMENTS as usize {
+                self.spare_signal.raise();
+            }
             return Admit::Wait;
         }
         let hard_max = self.config.memory_bytes / 2 + self.config.memory_bytes / 4;

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a frame takes beside its payload, at most: header, alignment, and the segment's seal.
-const FRAME_OVERHEAD_BYTES: u64 = 256;
+pub(crate) const FRAME_OVERHEAD_BYTES: u64 = 256;
 
 /// What the log's owner last said of its active segment.
 #[derive(Debug, Default)]
