@@ -1,1 +1,44 @@
-//! The Rust client of Highwater: a session that holds an authority and types every rejection.
+//! The Rust client of Highwater.
+//!
+//! * [`Client`] is a connection to one destination, with one method per call.
+//! * [`Session`] is what a lease holder writes through: it holds an authority, names the destination
+//!   that was first seen in every request, and stops for good once the authority is lost.
+//! * [`ClientError`] says what a failure means for the caller: nothing was done and why, or the
+//!   outcome isn't known. A write is never sent twice.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use highwater_client::{Client, ClientError, ClientOptions};
+//! use highwater_core::{Authority, DomainName, Key, Value};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::connect("http://127.0.0.1:4600", ClientOptions::default()).await?;
+//! // As the coordinator granted it; no part of it is ever filled in later.
+//! let authority = Authority::parse("7.3fa9c1d2e0b14c55/42@worker-a")?;
+//! let session = client.session(DomainName::new("jobs")?, authority);
+//! match session.put(Key::new("job-7/result")?, Value::new("done")?).await {
+//!     Ok(receipt) => println!("written at revision {}", receipt.revision),
+//!     Err(ClientError::LostAuthority(evidence)) => println!("somebody newer was here: {evidence}"),
+//!     Err(ClientError::OutcomeUnknown { .. }) => println!("read before doing anything again"),
+//!     Err(other) => return Err(other.into()),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod client;
+mod error;
+mod options;
+mod pipeline;
+mod scan;
+mod session;
+mod watch;
+
+pub use client::{Client, Found};
+pub use error::{ClientError, NotSent};
+pub use options::ClientOptions;
+pub use pipeline::{Commits, PipelineVerdict, Verdicts};
+pub use scan::{RecordPage, Scan, ScanKeys, TakeOver};
+pub use session::Session;
+pub use watch::{Watch, WatchChange, WatchUpdate};

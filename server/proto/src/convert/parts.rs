@@ -29,6 +29,7 @@ parts! {
     DESTINATION = "destination";
     DESTINATION_ID = "destination id";
     DIGEST = "digest";
+    DOMAIN = "domain";
     DOMAIN_ID = "domain id";
     DOMAIN_NAME = "domain name";
     DOMAIN_STATE = "domain state";
@@ -54,8 +55,10 @@ parts! {
     OBSERVED = "observation";
     PAGE_TOKEN = "page token";
     POLICY = "policy";
+    PAGE = "page";
     PREFIX = "prefix";
     RANGE = "range";
+    RECEIPT = "receipt";
     RECORD = "record";
     REVISION = "revision";
     SEQUENCE = "sequence";
