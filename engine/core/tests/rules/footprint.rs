@@ -173,3 +173,29 @@ fn domains_do_not_see_each_other() {
     }
     state.check().unwrap();
 }
+
+/// What several parts of a request need of one row is joined, in whatever order they stand.
+#[test]
+fn needs_of_one_row_are_joined() {
+    let key = || b"a".to_vec();
+    let mut conds = vec![
+        Cond::PrefixSince(b"p".to_vec(), START + 2),
+        Cond::PrefixSince(b"p".to_vec(), START + 5),
+        Cond::KeySince(key(), START + 2),
+        Cond::DigestOf(key(), Vec::new()),
+    ];
+    for _ in 0..2 {
+        let mut request = request(vec![put("a", "1")]);
+        request.conds.clone_from(&conds);
+        let footprint = Footprint::of_commit(&request.commit(), &Policy::default());
+        let [prefix] = footprint.prefixes.as_slice() else {
+            panic!("{footprint:?}");
+        };
+        assert_eq!(prefix.since.get(), START + 2);
+        let [row] = footprint.keys.as_slice() else {
+            panic!("{footprint:?}");
+        };
+        assert!(row.digest && row.deletion);
+        conds.reverse();
+    }
+}
