@@ -2,9 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use highwater::{
-    Authority, DestinationId, Generation, Incarnation, Metageneration, Revision,
-};
+use highwater::{Authority, DestinationId, Generation, Incarnation, Metageneration, Revision};
 
 use super::input::{self, InputError};
 use super::serve::ServeArgs;
@@ -48,7 +46,12 @@ pub(crate) struct Global {
     #[arg(env = "HIGHWATER_OUTPUT", value_name = "FORMAT")]
     pub(crate) output: Format,
     /// The server: HOST:PORT, or http://HOST:PORT
-    #[arg(long, global = true, env = "HIGHWATER_ENDPOINT", default_value = "127.0.0.1:7171")]
+    #[arg(
+        long,
+        global = true,
+        env = "HIGHWATER_ENDPOINT",
+        default_value = "127.0.0.1:7171"
+    )]
     pub(crate) endpoint: String,
     /// The authority: EPOCH.MARK/SEQUENCE@HOLDER, whole as it was granted
     #[arg(long, global = true, env = "HIGHWATER_AUTHORITY", value_parser = input::authority)]
@@ -58,7 +61,12 @@ pub(crate) struct Global {
     #[arg(value_parser = input::destination_id)]
     pub(crate) destination: Option<DestinationId>,
     /// Refuse unless the destination is in this incarnation; needs --destination
-    #[arg(long, global = true, env = "HIGHWATER_INCARNATION", value_name = "NUMBER.MARK")]
+    #[arg(
+        long,
+        global = true,
+        env = "HIGHWATER_INCARNATION",
+        value_name = "NUMBER.MARK"
+    )]
     #[arg(value_parser = input::incarnation)]
     pub(crate) incarnation: Option<Incarnation>,
     /// How long to wait for a connection and for each answer (a watch waits for ever)

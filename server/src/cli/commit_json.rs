@@ -227,10 +227,12 @@ impl Form {
             (None, None) => Ok(Authorities::None),
             (Some(one), None) => Ok(Authorities::One(input::authority(&one)?)),
             (None, Some(list)) => {
-                let each = list.iter().map(|entry| {
-                    Ok((guard(&entry.guard)?, input::authority(&entry.authority)?))
-                });
-                Ok(Authorities::PerGuard(each.collect::<Result<_, InputError>>()?))
+                let each = list
+                    .iter()
+                    .map(|entry| Ok((guard(&entry.guard)?, input::authority(&entry.authority)?)));
+                Ok(Authorities::PerGuard(
+                    each.collect::<Result<_, InputError>>()?,
+                ))
             }
             (Some(_), Some(_)) => Err(InputError::Both {
                 one: "authority",

@@ -105,8 +105,11 @@ async fn list(global: &Global, out: &mut Output) -> Result<(), Failure> {
     let request = remote.request(message);
     let call = remote.client.list_domains(request);
     let answer = Remote::answer(remote.timeout, Effect::Reads, call).await?;
-    let domains: Result<Vec<Domain>, _> =
-        answer.domains.into_iter().map(FromWire::from_wire).collect();
+    let domains: Result<Vec<Domain>, _> = answer
+        .domains
+        .into_iter()
+        .map(FromWire::from_wire)
+        .collect();
     let domains = domains.map_err(Failure::Answer)?;
     match out.format() {
         Format::Table => out.tell(|| serde_json::Value::Null, || text::domains(&domains)),

@@ -310,7 +310,11 @@ pub(crate) fn value(text: &OsStr, base64: bool) -> Result<Vec<u8>, InputError> {
         None if raw == b"-" => read(text)?,
         None => raw.to_vec(),
     };
-    if base64 { from_base64(&bytes) } else { Ok(bytes) }
+    if base64 {
+        from_base64(&bytes)
+    } else {
+        Ok(bytes)
+    }
 }
 
 /// The file's name behind the `@`.

@@ -43,9 +43,9 @@ pub(crate) fn receipt(receipt: &Receipt) -> Value {
             "previous": guard.previous.as_ref().map(fence),
         })
     });
-    let inputs = receipt.inputs.iter().map(|input| {
-        json!({ "key": input.key.to_string(), "generation": generation(input.generation) })
-    });
+    let inputs = receipt.inputs.iter().map(
+        |input| json!({ "key": input.key.to_string(), "generation": generation(input.generation) }),
+    );
     let writes = receipt.writes.iter().map(|write| {
         json!({
             "key": write.key.to_string(),

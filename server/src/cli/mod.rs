@@ -36,7 +36,11 @@ pub(crate) fn run() -> ExitCode {
             // Help and version are answers; everything else is a wrong use. Where nobody reads the
             // text, there is nobody to tell.
             let _ = error.print();
-            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Accepted };
+            let exit = if error.use_stderr() {
+                Exit::Usage
+            } else {
+                Exit::Accepted
+            };
             return exit.into();
         }
     };

@@ -1,9 +1,7 @@
 //! The commands that read: get and scan.
 
 use bytes::Bytes;
-use highwater::{
-    DomainName, Guard, Key, KeyRange, Malformed, Prefix, Record,
-};
+use highwater::{DomainName, Guard, Key, KeyRange, Malformed, Prefix, Record};
 use highwater_proto::convert::{FromWire, ToWire};
 use highwater_proto::v1;
 use serde_json::Value;
@@ -112,7 +110,11 @@ pub(crate) async fn scan(
     args: &ScanArgs,
     out: &mut Output,
 ) -> Result<(), Failure> {
-    let bounds = (args.prefix.as_deref(), args.from.as_deref(), args.to.as_deref());
+    let bounds = (
+        args.prefix.as_deref(),
+        args.from.as_deref(),
+        args.to.as_deref(),
+    );
     let keys = match &args.guard {
         Some(text) => v1::scan_request::Keys::Guard(guard(global.keys(), text)?),
         None => match Keys::parse(global.keys(), bounds.0, bounds.1, bounds.2)? {

@@ -91,11 +91,10 @@ impl Remote {
     /// Connects.
     pub(crate) async fn connect(global: &Global) -> Result<Self, Failure> {
         let limit = global.timeout.0;
-        let endpoint = Endpoint::from_shared(uri(&global.endpoint)?).map_err(|_| {
-            InputError::Form {
+        let endpoint =
+            Endpoint::from_shared(uri(&global.endpoint)?).map_err(|_| InputError::Form {
                 form: "HOST:PORT or http://HOST:PORT",
-            }
-        })?;
+            })?;
         let failed = |source| Failure::NoConnection {
             endpoint: global.endpoint.clone(),
             source,
@@ -151,13 +150,24 @@ impl Remote {
         dry_run: bool,
     ) -> Result<Receipt, Failure> {
         let wire = Some(commit.to_wire());
-        let (limit, effect) = (self.timeout, if dry_run { Effect::Reads } else { Effect::Writes });
+        let (limit, effect) = (
+            self.timeout,
+            if dry_run {
+                Effect::Reads
+            } else {
+                Effect::Writes
+            },
+        );
         let receipt = if dry_run {
             let request = self.request(v1::JudgeRequest { commit: wire });
-            Self::answer(limit, effect, self.client.judge(request)).await?.receipt
+            Self::answer(limit, effect, self.client.judge(request))
+                .await?
+                .receipt
         } else {
             let request = self.request(v1::CommitRequest { commit: wire });
-            Self::answer(limit, effect, self.client.commit(request)).await?.receipt
+            Self::answer(limit, effect, self.client.commit(request))
+                .await?
+                .receipt
         };
         stated(receipt, effect)
     }

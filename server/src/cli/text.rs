@@ -12,7 +12,8 @@ const CELL_CHARS_MAX: usize = 48;
 
 /// Whether a character could forge a line, or the order of one, on a terminal.
 fn is_unsafe(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    c.is_control()
+        || matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Bytes for a terminal: as they are where they are harmless text, else escaped.
@@ -100,16 +101,26 @@ fn generation(generation: Option<Generation>) -> u64 {
 
 /// An accepted commit in a few lines.
 pub(crate) fn accepted(receipt: &Receipt, dry_run: bool) -> String {
-    let verdict = if dry_run { "would be accepted" } else { "accepted" };
+    let verdict = if dry_run {
+        "would be accepted"
+    } else {
+        "accepted"
+    };
     let mut lines = vec![format!("{verdict} at revision {}", receipt.revision)];
     for write in &receipt.writes {
         let (now, before) = (generation(write.generation), generation(write.previous));
-        lines.push(format!("key {}: generation {now}, before {before}", write.key));
+        lines.push(format!(
+            "key {}: generation {now}, before {before}",
+            write.key
+        ));
     }
     for guard in &receipt.guards {
         let before = guard.previous.as_ref();
         let before = before.map_or("no fence".into(), ToString::to_string);
-        lines.push(format!("guard {}: fence {}, before {before}", guard.guard, guard.fence));
+        lines.push(format!(
+            "guard {}: fence {}, before {before}",
+            guard.guard, guard.fence
+        ));
     }
     lines.join("\n")
 }
@@ -118,9 +129,8 @@ pub(crate) fn accepted(receipt: &Receipt, dry_run: bool) -> String {
 pub(crate) fn record(key: &Key, record: &Record) -> String {
     let under = record.written_under.map(|term| term.to_string());
     let labels = record.metadata.labels().iter();
-    let labels = labels.map(|(name, value)| {
-        format!("{}={}", shown(name.as_bytes()), shown(value.as_bytes()))
-    });
+    let labels = labels
+        .map(|(name, value)| format!("{}={}", shown(name.as_bytes()), shown(value.as_bytes())));
     facts(&[
         ("key", key.to_string()),
         ("generation", record.generation.to_string()),
@@ -129,7 +139,10 @@ pub(crate) fn record(key: &Key, record: &Record) -> String {
         ("written under", under.unwrap_or_else(|| "-".into())),
         (
             "content type",
-            record.metadata.content_type().map_or("-".into(), |text| shown(text.as_bytes())),
+            record
+                .metadata
+                .content_type()
+                .map_or("-".into(), |text| shown(text.as_bytes())),
         ),
         ("labels", labels.collect::<Vec<_>>().join(" ")),
         ("value", shown(record.value.as_bytes())),
@@ -181,8 +194,18 @@ pub(crate) fn domain(domain: &Domain) -> String {
         ("guard", guard_rule(policy)),
         ("admission", admission(policy).into()),
         ("holder binding", binding(policy).into()),
-        ("max sequence step", step.map_or("unlimited".into(), |step| step.to_string())),
-        ("retired epochs", if retired.is_empty() { "-".into() } else { retired.join(" ") }),
+        (
+            "max sequence step",
+            step.map_or("unlimited".into(), |step| step.to_string()),
+        ),
+        (
+            "retired epochs",
+            if retired.is_empty() {
+                "-".into()
+            } else {
+                retired.join(" ")
+            },
+        ),
         ("created at", domain.created_at.to_string()),
     ])
 }
@@ -224,7 +247,14 @@ mod tests {
 
     #[test]
     fn nothing_stored_can_forge_a_line_on_a_terminal() {
-        for text in ["a\nb", "a\rb", "a\u{1b}[2Jb", "a\u{2028}b", "a\u{202e}b", "a\0b"] {
+        for text in [
+            "a\nb",
+            "a\rb",
+            "a\u{1b}[2Jb",
+            "a\u{2028}b",
+            "a\u{202e}b",
+            "a\0b",
+        ] {
             let line = shown(text.as_bytes());
             assert!(line.bytes().all(|byte| byte.is_ascii_graphic()), "{line}");
             assert_eq!(highwater::unescape(&line).unwrap(), text.as_bytes());

@@ -49,7 +49,10 @@ impl FromStr for Span {
 
     fn from_str(text: &str) -> Result<Self, InputError> {
         let form = "a number with ms, s or min behind it";
-        let (what, digits) = ("time", text.trim_end_matches(|c: char| c.is_ascii_alphabetic()));
+        let (what, digits) = (
+            "time",
+            text.trim_end_matches(|c: char| c.is_ascii_alphabetic()),
+        );
         let unit = text.strip_prefix(digits).unwrap_or_default();
         let Some((_, milliseconds)) = TIMES.iter().find(|(name, _)| *name == unit) else {
             return Err(InputError::Form { form });
@@ -137,7 +140,15 @@ mod tests {
             assert_eq!(span.to_string(), text);
         }
         assert_eq!("2min".parse::<Span>().unwrap().0.as_secs(), 120);
-        for wrong in ["", "10", "s", "10h", "-1s", "1.5s", "18446744073709551615min"] {
+        for wrong in [
+            "",
+            "10",
+            "s",
+            "10h",
+            "-1s",
+            "1.5s",
+            "18446744073709551615min",
+        ] {
             assert!(wrong.parse::<Span>().is_err(), "'{wrong}' was read");
         }
     }

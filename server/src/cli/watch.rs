@@ -20,7 +20,11 @@ pub(crate) async fn watch(
     args: &WatchArgs,
     out: &mut Output,
 ) -> Result<(), Failure> {
-    let bounds = (args.prefix.as_deref(), args.from.as_deref(), args.to.as_deref());
+    let bounds = (
+        args.prefix.as_deref(),
+        args.from.as_deref(),
+        args.to.as_deref(),
+    );
     let keys = match Keys::parse(global.keys(), bounds.0, bounds.1, bounds.2)? {
         Keys::Prefix(prefix) => v1::watch_request::Keys::Prefix(prefix.to_wire()),
         Keys::Range(range) => v1::watch_request::Keys::Range(range.to_wire()),
@@ -98,6 +102,11 @@ fn record(
     let (key, record) = read;
     out.tell(
         || form::event(revision, kind, form::record(&key, &record, base64)),
-        || format!("{revision} {kind} {key} {}", text::shown(record.value.as_bytes())),
+        || {
+            format!(
+                "{revision} {kind} {key} {}",
+                text::shown(record.value.as_bytes())
+            )
+        },
     )
 }

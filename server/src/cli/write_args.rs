@@ -96,12 +96,13 @@ impl ConditionArgs {
     fn conditions(&self, key: &Key, keys: Encoding) -> Result<Vec<Condition>, InputError> {
         let key = || key.clone();
         let mut list = Vec::new();
-        list.extend(self.if_generation.map(|OrAbsent(generation)| {
-            Condition::GenerationIs {
-                key: key(),
-                generation,
-            }
-        }));
+        list.extend(
+            self.if_generation
+                .map(|OrAbsent(generation)| Condition::GenerationIs {
+                    key: key(),
+                    generation,
+                }),
+        );
         list.extend(self.if_not_generation.map(|OrAbsent(generation)| {
             Condition::GenerationIsNot {
                 key: key(),
@@ -120,12 +121,13 @@ impl ConditionArgs {
                 metageneration,
             }
         }));
-        list.extend(self.if_unchanged_since.map(|revision| {
-            Condition::KeyUnchangedSince {
-                key: key(),
-                revision,
-            }
-        }));
+        list.extend(
+            self.if_unchanged_since
+                .map(|revision| Condition::KeyUnchangedSince {
+                    key: key(),
+                    revision,
+                }),
+        );
         for (prefix, revision) in &self.prefix_unchanged_since {
             list.push(Condition::PrefixUnchangedSince {
                 prefix: Prefix::new(keys.bytes(prefix)?)?,

@@ -22,7 +22,10 @@ pub(crate) async fn commit(
     out: &mut Output,
 ) -> Result<(), Failure> {
     let commit = global.complete(commit)?;
-    let receipt = Remote::connect(global).await?.commit(&commit, dry_run).await?;
+    let receipt = Remote::connect(global)
+        .await?
+        .commit(&commit, dry_run)
+        .await?;
     out.tell(
         || json::accepted(&receipt, dry_run),
         || text::accepted(&receipt, dry_run),

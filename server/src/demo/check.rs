@@ -45,7 +45,9 @@ pub(crate) struct Difference {
 /// Everything that isn't as it must be.
 pub(crate) fn differences(expected: &Expected, seen: &Seen) -> Vec<Difference> {
     let fence = |fence: Option<(u64, &str)>| {
-        fence.map_or("none".into(), |(sequence, holder)| format!("{sequence}@{holder}"))
+        fence.map_or("none".into(), |(sequence, holder)| {
+            format!("{sequence}@{holder}")
+        })
     };
     let or_none = |text: Option<&str>| text.unwrap_or("none").to_owned();
     let observed = seen.fence.as_ref();
@@ -68,7 +70,9 @@ pub(crate) fn differences(expected: &Expected, seen: &Seen) -> Vec<Difference> {
             seen.generation_kept.to_string(),
         ),
     ];
-    let differing = rows.into_iter().filter(|(_, expected, seen)| expected != seen);
+    let differing = rows
+        .into_iter()
+        .filter(|(_, expected, seen)| expected != seen);
     let difference = |(what, expected, seen)| Difference {
         what,
         expected,

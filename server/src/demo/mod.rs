@@ -64,10 +64,17 @@ pub(crate) fn run(args: &DemoArgs, out: &mut Output) -> Result<(), Failure> {
         || json!({ "summary": { "steps": TIMELINE.len(), "wrong": wrong } }),
         || match wrong {
             0 => format!("\nAll {} verdicts are as they must be.", TIMELINE.len()),
-            _ => format!("\n{wrong} of {} verdicts are NOT as they must be.", TIMELINE.len()),
+            _ => format!(
+                "\n{wrong} of {} verdicts are NOT as they must be.",
+                TIMELINE.len()
+            ),
         },
     )?;
-    if wrong == 0 { Ok(()) } else { Err(Failure::Demo) }
+    if wrong == 0 {
+        Ok(())
+    } else {
+        Err(Failure::Demo)
+    }
 }
 
 /// Plays a timeline on a new store; returns how many steps came out otherwise than they must.
@@ -125,10 +132,18 @@ fn object(step: &Step, seen: &Seen, found: &[Difference]) -> Value {
 fn text(step: &Step, seen: &Seen, found: &[Difference]) -> String {
     let mut lines = vec![format!("\nt = {:>2} s  {}", step.at, step.says)];
     if let Some(verdict) = &seen.verdict {
-        let word = if verdict == check::ACCEPTED { "accepted" } else { "REFUSED" };
+        let word = if verdict == check::ACCEPTED {
+            "accepted"
+        } else {
+            "REFUSED"
+        };
         lines.push(format!("          {word}: {}", seen.message));
         let result = seen.result.as_deref().unwrap_or("nothing");
-        let kept = if seen.generation_kept { ", generation untouched" } else { "" };
+        let kept = if seen.generation_kept {
+            ", generation untouched"
+        } else {
+            ""
+        };
         lines.push(format!("          stored result: {result}{kept}"));
     }
     for difference in found {

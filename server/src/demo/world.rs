@@ -6,9 +6,8 @@ use std::path::Path;
 use std::sync::Barrier;
 
 use highwater::{
-    Admission, Authority, Commit, Condition, Config, DomainName, Epoch, EpochMark,
-    Generation, Guard, GuardRule, Holder, Key, Limits, Policy, Receipt, Sequence, Store, TakeOver,
-    Term, Value,
+    Admission, Authority, Commit, Condition, Config, DomainName, Epoch, EpochMark, Generation,
+    Guard, GuardRule, Holder, Key, Limits, Policy, Receipt, Sequence, Store, TakeOver, Term, Value,
 };
 use tempfile::TempDir;
 
@@ -89,7 +88,9 @@ impl World {
             delimiter: b'/',
             depth: 1,
         };
-        let policy = Policy::default().with_guard(by_job).map_err(InputError::from)?;
+        let policy = Policy::default()
+            .with_guard(by_job)
+            .map_err(InputError::from)?;
         let made = store.create_domain(jobs.clone(), policy, None)?;
         let free = Policy::default().with_admission(Admission::Open);
         store.create_domain(inputs.clone(), free, None)?;
@@ -106,7 +107,9 @@ impl World {
     /// Closes the store.
     pub(crate) fn close(self) -> Result<(), Failure> {
         self.store.close()?;
-        self.dir.close().map_err(system("remove the temporary directory"))
+        self.dir
+            .close()
+            .map_err(system("remove the temporary directory"))
     }
 
     /// The result as it is stored.
@@ -130,7 +133,9 @@ impl World {
                 sequence,
                 holder,
                 input,
-            } => verdict(self.take_over(self.authority(EpochOf::Domain, sequence, holder)?, input))?,
+            } => {
+                verdict(self.take_over(self.authority(EpochOf::Domain, sequence, holder)?, input))?
+            }
             Act::Write {
                 epoch,
                 sequence,
@@ -163,9 +168,10 @@ impl World {
     fn authority(&self, epoch: EpochOf, sequence: u64, holder: &str) -> Result<Authority, Failure> {
         let epoch = match epoch {
             EpochOf::Domain => self.epoch,
-            EpochOf::Stranger => {
-                Epoch::new(self.epoch.number(), EpochMark::new(!self.epoch.mark().get()))
-            }
+            EpochOf::Stranger => Epoch::new(
+                self.epoch.number(),
+                EpochMark::new(!self.epoch.mark().get()),
+            ),
         };
         let what = "sequence";
         let sequence = Sequence::new(sequence).ok_or(InputError::Number { what })?;
@@ -248,9 +254,7 @@ impl World {
 }
 
 /// The verdict of a commit: its name, the sentence, and the fence that it states.
-fn verdict(
-    outcome: Result<Receipt, Failure>,
-) -> Result<Verdict, Failure> {
+fn verdict(outcome: Result<Receipt, Failure>) -> Result<Verdict, Failure> {
     let stated = |fence: &highwater::Fence| {
         let holder = highwater::escape(fence.holder.as_bytes());
         (fence.term.sequence.get(), holder)

@@ -12,7 +12,9 @@ fn refused(text: &str) -> InputError {
 }
 
 fn with_condition(condition: &str) -> String {
-    format!(r#"{{"domain":"d","conditions":[{condition}],"mutations":[{{"delete":{{"key":"k"}}}}]}}"#)
+    format!(
+        r#"{{"domain":"d","conditions":[{condition}],"mutations":[{{"delete":{{"key":"k"}}}}]}}"#
+    )
 }
 
 #[test]
@@ -57,13 +59,24 @@ fn every_field_is_read() {
     assert_eq!(list[0].1.term().sequence.get(), u64::MAX - 1);
     let conditions = &commit.conditions;
     assert_eq!(conditions.len(), 8);
-    assert!(matches!(&conditions[0], Condition::GenerationIs { generation: None, .. }));
+    assert!(matches!(
+        &conditions[0],
+        Condition::GenerationIs {
+            generation: None,
+            ..
+        }
+    ));
     assert!(matches!(&conditions[1],
         Condition::GenerationIsNot { generation: Some(g), .. } if g.get() == FIRST + 1));
     assert!(matches!(&conditions[2],
         Condition::MetagenerationIs { metageneration: Some(m), .. } if m.get() == u64::MAX));
-    assert!(matches!(&conditions[3],
-        Condition::MetagenerationIsNot { metageneration: None, .. }));
+    assert!(matches!(
+        &conditions[3],
+        Condition::MetagenerationIsNot {
+            metageneration: None,
+            ..
+        }
+    ));
     assert!(matches!(&conditions[4],
         Condition::WrittenUnder { term, .. } if term.sequence.get() == (1 << 53) + 1));
     assert!(matches!(&conditions[5],
@@ -74,9 +87,11 @@ fn every_field_is_read() {
     assert!(matches!(&conditions[7],
         Condition::PrefixUnchangedSince { prefix, .. } if prefix.as_bytes().is_empty()));
     let mutations = &commit.mutations;
-    assert!(matches!(&mutations[0], Mutation::Put { key, value, metadata }
+    assert!(
+        matches!(&mutations[0], Mutation::Put { key, value, metadata }
         if key.as_bytes() == [0xff] && value.as_bytes() == [0, 0xff]
-            && metadata.content_type() == Some("a/b") && metadata.labels()["x"] == "y"));
+            && metadata.content_type() == Some("a/b") && metadata.labels()["x"] == "y")
+    );
     assert!(matches!(&mutations[1], Mutation::Put { value, .. } if value.as_bytes().is_empty()));
     assert!(matches!(&mutations[2], Mutation::Delete { .. }));
     assert!(matches!(&mutations[3], Mutation::SetMetadata { .. }));
@@ -115,9 +130,8 @@ fn unknown_missing_and_doubled_fields_are_refused() {
 
 #[test]
 fn a_value_is_given_exactly_once() {
-    let put = |fields: &str| {
-        format!(r#"{{"domain":"d","mutations":[{{"put":{{"key":"k"{fields}}}}}]}}"#)
-    };
+    let put =
+        |fields: &str| format!(r#"{{"domain":"d","mutations":[{{"put":{{"key":"k"{fields}}}}}]}}"#);
     assert!(matches!(refused(&put("")), InputError::Missing { .. }));
     assert!(matches!(
         refused(&put(r#","value":"a","value_base64":"YQ==""#)),

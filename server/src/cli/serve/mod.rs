@@ -36,7 +36,8 @@ fn read_config(path: &Path) -> Result<Settings, Failure> {
         path: path.into(),
         source,
     };
-    let bytes = input::read(path.as_os_str()).map_err(|error| failed(ConfigFileError::Read(error)))?;
+    let bytes =
+        input::read(path.as_os_str()).map_err(|error| failed(ConfigFileError::Read(error)))?;
     let text = String::from_utf8(bytes).map_err(|_| failed(ConfigFileError::Text))?;
     toml::from_str(&text).map_err(|error| failed(ConfigFileError::Toml(error)))
 }

@@ -13,10 +13,8 @@ use super::log::LogFormat;
 use crate::cli::units::{Size, Span};
 
 /// Where a server listens unless told otherwise: on this machine alone.
-const LISTEN: SocketAddr = SocketAddr::new(
-    std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
-    7_171,
-);
+const LISTEN: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7_171);
 const DATA_DIR: &str = "highwater-data";
 const LOG: &str = "info";
 
@@ -290,7 +288,10 @@ mod tests {
             let given = format!("{name} = {other}");
             let read: Settings = toml::from_str(&given).unwrap();
             let printed = read.effective().to_toml().unwrap();
-            assert!(printed.lines().any(|line| line == given), "{given}\n{printed}");
+            assert!(
+                printed.lines().any(|line| line == given),
+                "{given}\n{printed}"
+            );
         }
     }
 
