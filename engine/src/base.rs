@@ -163,9 +163,6 @@ impl<'a> At<'a> {
                 return Ok(row);
             }
             row.changed_at = row.changed_at.max(Some(record?.1.changed_at));
-            if row.changed_at > Some(need.since) {
-                return Ok(row);
-            }
         }
         if deletion.is_none() {
             row.remembers_since = self.base.indexed;
