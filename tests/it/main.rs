@@ -2,4 +2,12 @@
 //! module of it.
 
 #[cfg(test)]
+mod generate;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod scripts;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
 mod tidy;

@@ -2,3 +2,17 @@
 //!
 //! What several rungs share lives here; the rungs themselves are modules of the integration binary
 //! `it`. Nothing of the product depends on this package.
+//!
+//! * [`raw`] says requests and answers in bare numbers and bytes, and translates them.
+//! * [`model`] is the contract a second time, naively, over those.
+//! * [`history`] checks what concurrent callers saw against the model.
+//! * [`disk`] is a disk that fails on demand; [`trace`] is what a power cut leaves of it.
+//! * [`chance`] is chance that can be repeated.
+
+pub mod chance;
+pub mod disk;
+pub mod history;
+pub mod model;
+pub mod raw;
+pub mod seen;
+pub mod trace;

@@ -1,0 +1,268 @@
+//! Requests in bare numbers and bytes, and their translation into the product's types. The model
+//! works on these alone, so that no type of the product can lend it a comparison.
+
+use highwater::{
+    Authorities, Authority, Commit, Condition, DestinationId, DomainName, Epoch, EpochMark,
+    EpochNumber, ExpectedDestination, Generation, Guard, Holder, Identity, Incarnation,
+    IncarnationMark, IncarnationNumber, Key, Metadata, Metageneration, Mutation, Prefix, Revision,
+    Sequence, Term, Value,
+};
+
+/// Bytes of any kind.
+pub type Bytes = Vec<u8>;
+
+/// A destination: its id, the number of its incarnation and that one's mark.
+pub type Place = ([u8; 16], u16, u64);
+
+/// An authority or a fence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Auth {
+    /// The number of the epoch.
+    pub epoch: u64,
+    /// The epoch's mark.
+    pub mark: u64,
+    /// The sequence in it.
+    pub sequence: u64,
+    /// Whose it is.
+    pub holder: Bytes,
+}
+
+/// Under whose authority.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Auths {
+    /// Nobody's.
+    #[default]
+    None,
+    /// One for all guards.
+    One(Auth),
+    /// One for each guard.
+    PerGuard(Vec<(Bytes, Auth)>),
+}
+
+/// A condition; the number 0 stands for "doesn't exist".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cond {
+    /// The key has this generation.
+    GenerationIs(Bytes, u64),
+    /// The key hasn't.
+    GenerationIsNot(Bytes, u64),
+    /// The key's metadata has this version.
+    MetagenerationIs(Bytes, u64),
+    /// It hasn't.
+    MetagenerationIsNot(Bytes, u64),
+    /// The value was last written under this epoch, mark and sequence.
+    WrittenUnder(Bytes, (u64, u64, u64)),
+    /// The value has the digest of this value.
+    DigestOf(Bytes, Bytes),
+    /// The key hasn't changed since this revision.
+    KeySince(Bytes, u64),
+    /// No key with this prefix has.
+    PrefixSince(Bytes, u64),
+}
+
+/// A mutation; the text is a content type, empty for none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Writes key, value and content type.
+    Put(Bytes, Bytes, String),
+    /// Deletes a key.
+    Delete(Bytes),
+    /// Replaces a key's content type.
+    Label(Bytes, String),
+    /// Raises a guard's fence.
+    Advance(Bytes),
+}
+
+/// A commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// The domain's name.
+    pub domain: String,
+    /// The destination that is meant.
+    pub destination: Option<Place>,
+    /// Under whose authority.
+    pub auth: Auths,
+    /// Who calls.
+    pub caller: Option<Bytes>,
+    /// What must hold.
+    pub conds: Vec<Cond>,
+    /// What changes.
+    pub changes: Vec<Change>,
+}
+
+impl Cond {
+    /// The key that it is about.
+    #[must_use]
+    pub const fn key(&self) -> Option<&Bytes> {
+        match self {
+            Self::GenerationIs(key, _)
+            | Self::GenerationIsNot(key, _)
+            | Self::MetagenerationIs(key, _)
+            | Self::MetagenerationIsNot(key, _)
+            | Self::WrittenUnder(key, _)
+            | Self::DigestOf(key, _)
+            | Self::KeySince(key, _) => Some(key),
+            Self::PrefixSince(..) => None,
+        }
+    }
+
+    fn typed(&self) -> Option<Condition> {
+        let key = Key::new(self.key().map_or(&[b'-'][..], Vec::as_slice)).ok()?;
+        Some(match self {
+            Self::GenerationIs(_, number) => Condition::GenerationIs {
+                key,
+                generation: Generation::new(*number),
+            },
+            Self::GenerationIsNot(_, number) => Condition::GenerationIsNot {
+                key,
+                generation: Generation::new(*number),
+            },
+            Self::MetagenerationIs(_, number) => Condition::MetagenerationIs {
+                key,
+                metageneration: Metageneration::new(*number),
+            },
+            Self::MetagenerationIsNot(_, number) => Condition::MetagenerationIsNot {
+                key,
+                metageneration: Metageneration::new(*number),
+            },
+            Self::WrittenUnder(_, (number, mark, sequence)) => Condition::WrittenUnder {
+                key,
+                term: term(*number, *mark, *sequence)?,
+            },
+            Self::DigestOf(_, value) => Condition::ValueDigestIs {
+                key,
+                digest: highwater::digest(&Value::new(value).ok()?),
+            },
+            Self::KeySince(_, since) => Condition::KeyUnchangedSince {
+                key,
+                revision: Revision::new(*since)?,
+            },
+            Self::PrefixSince(prefix, since) => Condition::PrefixUnchangedSince {
+                prefix: Prefix::new(prefix).ok()?,
+                revision: Revision::new(*since)?,
+            },
+        })
+    }
+}
+
+impl Change {
+    /// The key that it writes.
+    #[must_use]
+    pub const fn key(&self) -> Option<&Bytes> {
+        match self {
+            Self::Put(key, ..) | Self::Delete(key) | Self::Label(key, _) => Some(key),
+            Self::Advance(_) => None,
+        }
+    }
+
+    fn typed(&self) -> Option<Mutation> {
+        Some(match self {
+            Self::Put(key, value, text) => Mutation::Put {
+                key: Key::new(key).ok()?,
+                value: Value::new(value).ok()?,
+                metadata: metadata(text)?,
+            },
+            Self::Delete(key) => Mutation::Delete {
+                key: Key::new(key).ok()?,
+            },
+            Self::Label(key, text) => Mutation::SetMetadata {
+                key: Key::new(key).ok()?,
+                metadata: metadata(text)?,
+            },
+            Self::Advance(guard) => Mutation::Advance {
+                guard: Guard::new(guard).ok()?,
+            },
+        })
+    }
+}
+
+impl Auth {
+    /// The product's authority.
+    #[must_use]
+    pub fn typed(&self) -> Option<Authority> {
+        let holder = Holder::new(&self.holder).ok()?;
+        Some(Authority::new(
+            term(self.epoch, self.mark, self.sequence)?,
+            holder,
+        ))
+    }
+}
+
+impl Request {
+    /// A commit on a domain with these changes, under nobody's authority.
+    #[must_use]
+    pub fn of(domain: &str, changes: Vec<Change>) -> Self {
+        Self {
+            domain: domain.to_owned(),
+            changes,
+            ..Self::default()
+        }
+    }
+
+    /// The same under one authority.
+    #[must_use]
+    pub fn under(mut self, auth: Auth) -> Self {
+        self.auth = Auths::One(auth);
+        self
+    }
+
+    /// The same with one more condition.
+    #[must_use]
+    pub fn when(mut self, cond: Cond) -> Self {
+        self.conds.push(cond);
+        self
+    }
+
+    /// The product's commit; `None` if a part can't be made.
+    #[must_use]
+    pub fn typed(&self) -> Option<Commit> {
+        let mut commit = Commit::new(DomainName::new(&self.domain).ok()?);
+        commit.destination = match self.destination {
+            Some(place) => Some(destination(place)?),
+            None => None,
+        };
+        commit.caller = match &self.caller {
+            Some(caller) => Some(Identity::new(caller).ok()?),
+            None => None,
+        };
+        commit.authority = match &self.auth {
+            Auths::None => Authorities::None,
+            Auths::One(auth) => Authorities::One(auth.typed()?),
+            Auths::PerGuard(list) => {
+                let typed =
+                    |(name, auth): &(Bytes, Auth)| Some((Guard::new(name).ok()?, auth.typed()?));
+                Authorities::PerGuard(list.iter().map(typed).collect::<Option<_>>()?)
+            }
+        };
+        commit.conditions = self.conds.iter().map(Cond::typed).collect::<Option<_>>()?;
+        commit.mutations = self
+            .changes
+            .iter()
+            .map(Change::typed)
+            .collect::<Option<_>>()?;
+        Some(commit)
+    }
+}
+
+/// The product's name of a destination.
+#[must_use]
+pub fn destination((id, number, mark): Place) -> Option<ExpectedDestination> {
+    let number = IncarnationNumber::new(number)?;
+    Some(ExpectedDestination {
+        id: DestinationId::new(id),
+        incarnation: Incarnation::new(number, IncarnationMark::new(mark)),
+    })
+}
+
+fn term(number: u64, mark: u64, sequence: u64) -> Option<Term> {
+    let epoch = Epoch::new(EpochNumber::new(number)?, EpochMark::new(mark));
+    let sequence = Sequence::new(sequence)?;
+    Some(Term { epoch, sequence })
+}
+
+fn metadata(text: &str) -> Option<Metadata> {
+    if text.is_empty() {
+        return Some(Metadata::default());
+    }
+    Metadata::default().with_content_type(text).ok()
+}
