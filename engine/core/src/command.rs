@@ -198,7 +198,7 @@ pub struct GuardedRead {
     pub authority: Authority,
     /// Who calls, as the transport authenticated it.
     pub caller: Option<Identity>,
-    /// The guards that the read depends on. At least one.
+    /// The guards that the read depends on: 1 to 1,024.
     pub guards: Vec<Guard>,
 }
 

@@ -266,7 +266,7 @@ impl fmt::Debug for Sequence {
 pub struct Revision(NonZeroU64);
 
 impl Revision {
-    /// Above every revision that a commit can have: "as of now", never "at".
+    /// Not below any revision that a commit can have: "as of now", never "at".
     pub const MAX: Self = Self(NonZeroU64::MAX);
 
     /// The revision of a store of this incarnation that has committed nothing yet.

@@ -9,7 +9,7 @@ use crate::command::{Commit, CreateDomain, GuardedRead, Mutation};
 use crate::counters::{DomainId, Epoch, EpochNumber};
 use crate::domain::{Domain, DomainState, EpochEntry, EpochTable};
 use crate::effect::{Change, Effect};
-use crate::limits::DOMAINS_MAX;
+use crate::limits::{DOMAINS_MAX, MUTATIONS_MAX};
 use crate::receipt::Receipt;
 use crate::rejection::{Malformed, Reason, Rejection};
 use crate::rules::{self, Judged};
@@ -36,8 +36,8 @@ pub struct Accepted {
 
 /// Judges a commit on what the view shows. Pure and total: same view and commit, same verdict.
 ///
-/// The view must hold every row that [`crate::Footprint::of_commit`] names; a row that is missing
-/// refuses the commit. The first step that doesn't pass is the reason.
+/// The view must hold every row that [`crate::Footprint::of_commit`] names; one that is looked at
+/// and missing refuses the commit. The first step that doesn't pass is the reason.
 pub fn decide(view: &View, commit: &Commit) -> Verdict {
     match judge(view, commit) {
         Ok(accepted) => Verdict::Accepted(Box::new(accepted)),
@@ -113,6 +113,13 @@ pub fn admit_read(view: &View, read: &GuardedRead) -> Result<(), Box<Rejection>>
         return rules::reject(
             view,
             Reason::Malformed(Malformed::Missing { what: "guard" }),
+        );
+    }
+    if read.guards.len() > MUTATIONS_MAX {
+        let (what, count, max) = ("guards", read.guards.len(), MUTATIONS_MAX);
+        return rules::reject(
+            view,
+            Reason::Malformed(Malformed::TooMany { what, count, max }),
         );
     }
     rules::right_destination(view, read.destination.as_ref())?;

@@ -14,7 +14,7 @@ pub const IDENTITY_BYTES_MAX: usize = 256;
 pub const VALUE_BYTES_DEFAULT: usize = 1 << 20;
 /// Longest value that can be configured, in bytes.
 pub const VALUE_BYTES_MAX: usize = 16 << 20;
-/// Most mutations of one commit.
+/// Most mutations of one commit, and most guards of one guarded read.
 pub const MUTATIONS_MAX: usize = 1_024;
 /// Most conditions of one commit.
 pub const CONDITIONS_MAX: usize = 1_024;
