@@ -147,7 +147,15 @@ impl<'a> At<'a> {
                 .map(|(_, version)| version.revision)
                 .max()
         };
-        let changed_at = self.base.layers.iter().filter_map(in_layer).max();
+        // A layer that ends before the revision asked about can't say that anything came after it.
+        let later = |layer: &&Arc<Layer>| layer.last_revision() > Some(need.since);
+        let changed_at = self
+            .base
+            .layers
+            .iter()
+            .filter(later)
+            .filter_map(in_layer)
+            .max();
         let mut row = PrefixRow {
             changed_at,
             remembers_since: self.base.remembers_since,
