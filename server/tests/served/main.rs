@@ -1,0 +1,9 @@
+//! A real store, served on a socket, seen through the Rust client.
+#![cfg(test)]
+
+mod harness;
+mod pages;
+mod pipelines;
+mod sessions;
+mod shutdowns;
+mod watches;
