@@ -2,6 +2,8 @@
 //! module of it.
 
 #[cfg(test)]
+mod crash;
+#[cfg(test)]
 mod generate;
 #[cfg(test)]
 mod model;

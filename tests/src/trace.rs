@@ -124,6 +124,14 @@ impl Trace {
         &self.events
     }
 
+    /// The same without some of the operations, as a device that lies about them would have it.
+    #[must_use]
+    pub fn without(&self, lie: impl Fn(&Event) -> bool) -> Self {
+        let mut trace = self.clone();
+        trace.events.retain(|event| !lie(event));
+        trace
+    }
+
     /// Begins a replay.
     #[must_use]
     pub fn replay(&self) -> Cursor<'_> {

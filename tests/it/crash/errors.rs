@@ -1,0 +1,1 @@
+//! Devices that fail: every operation of a workload once, and from there on.
