@@ -1,0 +1,6 @@
+//! The program as people and scripts use it: the real binary against a real server.
+
+mod forms;
+mod servers;
+mod support;
+mod verdicts;
