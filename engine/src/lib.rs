@@ -71,3 +71,8 @@ pub use store::Store;
 pub use take_over::{TakeOver, TakenOver};
 pub use ticket::Ticket;
 pub use watch::{Watch, WatchChange, WatchEvent, WatchRequest};
+
+/// The examples of the README compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -40,6 +40,7 @@ pub(crate) enum Format {
 
 /// What every command takes.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "For every command")]
 pub(crate) struct Global {
     /// How results are written
     #[arg(short, long, value_enum, default_value = "table", global = true)]

@@ -270,6 +270,9 @@ impl fmt::Display for Failure {
             Self::Answer(malformed) => write!(f, "the answer can't be understood: {malformed}"),
             Self::BrokenPipe => f.write_str("nobody reads the output"),
             Self::Output(error) => write!(f, "the output can't be written: {error}"),
+            Self::ConfigFile { source, .. } if matches!(source, ConfigFileError::Read(_)) => {
+                source.fmt(f)
+            }
             Self::ConfigFile { path, source } => write!(f, "{}: {source}", path.display()),
             Self::PrintConfig(error) => write!(f, "the settings can't be written: {error}"),
             Self::Config(error) => error.fmt(f),

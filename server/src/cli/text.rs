@@ -90,7 +90,7 @@ fn guard_rule(policy: &Policy) -> String {
         GuardRule::Key => "key".into(),
         GuardRule::Domain => "domain".into(),
         GuardRule::Prefix { delimiter, depth } => {
-            format!("prefix of {depth} by '{}'", escape(&[delimiter]))
+            format!("prefix({}, {depth})", escape(&[delimiter]))
         }
     }
 }
@@ -129,8 +129,9 @@ pub(crate) fn accepted(receipt: &Receipt, dry_run: bool) -> String {
 pub(crate) fn record(key: &Key, record: &Record) -> String {
     let under = record.written_under.map(|term| term.to_string());
     let labels = record.metadata.labels().iter();
-    let labels = labels
-        .map(|(name, value)| format!("{}={}", shown(name.as_bytes()), shown(value.as_bytes())));
+    let labels: Vec<String> = labels
+        .map(|(name, value)| format!("{}={}", shown(name.as_bytes()), shown(value.as_bytes())))
+        .collect();
     facts(&[
         ("key", key.to_string()),
         ("generation", record.generation.to_string()),
@@ -144,7 +145,14 @@ pub(crate) fn record(key: &Key, record: &Record) -> String {
                 .content_type()
                 .map_or("-".into(), |text| shown(text.as_bytes())),
         ),
-        ("labels", labels.collect::<Vec<_>>().join(" ")),
+        (
+            "labels",
+            if labels.is_empty() {
+                "-".into()
+            } else {
+                labels.join(" ")
+            },
+        ),
         ("value", shown(record.value.as_bytes())),
     ])
 }

@@ -2,6 +2,8 @@
 
 /// The verdict of an accepted commit; every other verdict is the code of a rejection.
 pub(crate) const ACCEPTED: &str = "Accepted";
+/// The verdicts of two writers of which one must win.
+pub(crate) const ONE_OF_TWO: &str = "Accepted and ConditionFailed";
 
 /// What must come out of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

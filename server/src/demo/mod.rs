@@ -63,11 +63,8 @@ pub(crate) fn run(args: &DemoArgs, out: &mut Output) -> Result<(), Failure> {
     out.tell(
         || json!({ "summary": { "steps": TIMELINE.len(), "wrong": wrong } }),
         || match wrong {
-            0 => format!("\nAll {} verdicts are as they must be.", TIMELINE.len()),
-            _ => format!(
-                "\n{wrong} of {} verdicts are NOT as they must be.",
-                TIMELINE.len()
-            ),
+            0 => format!("\nAll {} steps came out as they must.", TIMELINE.len()),
+            _ => format!("\n{wrong} of {} steps came out WRONG.", TIMELINE.len()),
         },
     )?;
     if wrong == 0 {
@@ -132,10 +129,10 @@ fn object(step: &Step, seen: &Seen, found: &[Difference]) -> Value {
 fn text(step: &Step, seen: &Seen, found: &[Difference]) -> String {
     let mut lines = vec![format!("\nt = {:>2} s  {}", step.at, step.says)];
     if let Some(verdict) = &seen.verdict {
-        let word = if verdict == check::ACCEPTED {
-            "accepted"
-        } else {
-            "REFUSED"
+        let word = match verdict.as_str() {
+            check::ACCEPTED => "accepted",
+            check::ONE_OF_TWO => "exactly one",
+            _ => "REFUSED",
         };
         lines.push(format!("          {word}: {}", seen.message));
         let result = seen.result.as_deref().unwrap_or("nothing");

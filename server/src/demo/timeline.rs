@@ -1,6 +1,6 @@
 //! The timeline: what happens, and what must come out of it.
 
-use super::check::{ACCEPTED, Expected};
+use super::check::{ACCEPTED, Expected, ONE_OF_TWO};
 
 /// One step.
 #[derive(Clone, Copy, Debug)]
@@ -220,7 +220,7 @@ pub(crate) const TIMELINE: &[Step] = &[
         says: "Two writers create one key at once, each on the condition that it doesn't exist.",
         act: Act::Race,
         expected: Expected {
-            verdict: Some("Accepted and ConditionFailed"),
+            verdict: Some(ONE_OF_TWO),
             fence: None,
             result: Some(BACK),
             generation_kept: true,

@@ -237,7 +237,7 @@ impl World {
         let mut names: Vec<String> = outcomes.into_iter().collect::<Result<_, _>>()?;
         names.sort();
         let both = names.join(" and ");
-        Ok((Some(both.clone()), format!("one each of {both}"), None))
+        Ok((Some(both.clone()), both, None))
     }
 
     /// Copies the store's files while it is open, as its death would leave them: nothing is closed,
