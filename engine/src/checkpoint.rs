@@ -191,7 +191,9 @@ impl Checkpointer {
     }
 
     fn reopen(&mut self) -> Result<(), StorageError> {
-        // The old one must be gone before the file is opened again.
+        // The old one must be gone before the file is opened again. Until the new one is published
+        // under the writer's lock, whoever judges lets requests wait that need it.
+        self.shared.latch.set_index_away(true);
         self.index = None;
         let (database, faults) =
             index::open(&self.shared.disk, self.shared.config.index_cache_bytes)?;
@@ -202,6 +204,7 @@ impl Checkpointer {
         self.shared
             .base
             .store(Arc::new(with_index(&base, base.layers.clone(), snapshot)));
+        self.shared.latch.set_index_away(false);
         Ok(())
     }
 }

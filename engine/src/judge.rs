@@ -94,7 +94,6 @@ impl Shared {
             Admit::Judge(availability) => availability,
             Admit::Wait => return Judged::Blocked(Box::new(pending)),
         };
-        self.queue.release(&pending);
         let answer = match (availability, &pending.request) {
             (Availability::Poisoned, Request::Commit(commit)) => {
                 self.refuse_poisoned(&base, commit)
@@ -107,6 +106,10 @@ impl Shared {
                 self.judge_create(writer, &base, create, availability)
             }
         };
+        if matches!(answer, Err(Error::Storage(_))) && self.latch.is_index_away() {
+            return Judged::Blocked(Box::new(pending));
+        }
+        self.queue.release(&pending);
         writer.group.answers.push((pending.promise, answer));
         Judged::Answered
     }

@@ -9,6 +9,7 @@ pub(crate) struct Latch {
     closed: AtomicBool,
     log_full: AtomicBool,
     index_full: AtomicBool,
+    index_away: AtomicBool,
 }
 
 impl Latch {
@@ -40,6 +41,16 @@ impl Latch {
     /// Notes whether the last checkpoint failed. True on a change.
     pub(crate) fn set_index_full(&self, full: bool) -> bool {
         self.index_full.swap(full, Ordering::SeqCst) != full
+    }
+
+    /// Notes whether the index is closed for the moment, to be opened anew.
+    pub(crate) fn set_index_away(&self, away: bool) {
+        self.index_away.store(away, Ordering::SeqCst);
+    }
+
+    /// Whether reads of the index fail for no other reason than that it is being opened anew.
+    pub(crate) fn is_index_away(&self) -> bool {
+        self.index_away.load(Ordering::SeqCst)
     }
 
     /// Whether a place that data must go to has no space now.
