@@ -1,0 +1,7 @@
+//! The real process: killed, starved, lied to and asked to end, and seen only from outside, through
+//! the wire, its exit status and its system calls.
+#![cfg(test)]
+
+mod kill;
+mod ledger;
+mod support;
