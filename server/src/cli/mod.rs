@@ -54,7 +54,7 @@ pub(crate) fn run() -> ExitCode {
 /// Tells a failure: to people on standard error, to scripts on standard output.
 fn report(failure: &Failure, out: &mut Output) -> Exit {
     match (failure, out.format()) {
-        (Failure::BrokenPipe | Failure::Demo, _) => {}
+        (Failure::BrokenPipe, _) => {}
         // A second failure, of the output itself, doesn't change the first one.
         (_, Format::Json) => drop(out.tell(|| json::failure(failure), String::new)),
         (_, Format::Table) => complain(&format!("highwater: {failure}")),

@@ -1,6 +1,6 @@
 //! Standard output: one result at a time, in the form that was asked for.
 
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, Write};
 
 use serde_json::Value;
 
@@ -10,15 +10,20 @@ use super::failure::Failure;
 /// Where results go.
 pub(crate) struct Output {
     format: Format,
-    out: BufWriter<StdoutLock<'static>>,
+    out: BufWriter<Box<dyn Write>>,
 }
 
 impl Output {
-    /// Results in this form.
+    /// Results in this form, on standard output.
     pub(crate) fn new(format: Format) -> Self {
+        Self::to(format, Box::new(io::stdout().lock()))
+    }
+
+    /// Results in this form, to somewhere else.
+    pub(crate) fn to(format: Format, out: Box<dyn Write>) -> Self {
         Self {
             format,
-            out: BufWriter::new(io::stdout().lock()),
+            out: BufWriter::new(out),
         }
     }
 

@@ -109,7 +109,16 @@ fn people_read_a_sentence_with_the_evidence_on_standard_error() {
     let dir = TempDir::new().unwrap();
     let server = Server::with_jobs(&dir);
     assert_eq!(server.under(42, "b", &["put", "jobs", "j/r", "v"]).code, 0);
-    let stale = server.under(41, "a", &["-o", "table", "put", "jobs", "j/r", "v"]);
+    let authority = format!("--authority={}/41@a", server.epoch);
+    let stale = run(&[
+        "--endpoint",
+        &server.address,
+        &authority,
+        "put",
+        "jobs",
+        "j/r",
+        "v",
+    ]);
     assert_eq!((stale.code, stale.stdout.len()), (3, 0));
     let epoch = &server.epoch;
     for part in [
@@ -187,7 +196,7 @@ fn a_taker_over_sees_what_is_under_the_guard_and_a_watcher_sees_all_of_it() {
         "watch",
         "jobs",
         "--fences",
-        "--count=4",
+        "--count=3",
         "--after",
         revision,
     ];
