@@ -1,4 +1,5 @@
 //! The program as people and scripts use it: the real binary against a real server.
+#![cfg(test)]
 
 mod forms;
 mod servers;

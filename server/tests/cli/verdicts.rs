@@ -83,7 +83,13 @@ fn every_exit_code_means_what_it_says() {
         (failed.code, &failed.json()["code"]),
         (4, &"ConditionFailed".into())
     );
+}
 
+#[test]
+fn silence_after_a_write_is_unknown_and_an_absent_server_is_unavailable() {
+    let dir = TempDir::new().unwrap();
+    let server = Server::with_jobs(&dir);
+    let put = ["put", "jobs", "j/r", "v"];
     // 6: the server is there and doesn't answer; what it will do with the write isn't known.
     server.signal("-STOP");
     let silent = server.under(42, "b", &[&["--timeout=500ms"], &put[..]].concat());
