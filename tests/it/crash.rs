@@ -47,20 +47,21 @@ fn probe(store: &Store, work: &Work, found: u64) {
     else {
         return;
     };
-    for (guard, fence) in world.fences.iter().filter(|(_, fence)| fence.sequence > 1) {
-        let older = Auth {
-            sequence: fence.sequence - 1,
-            ..fence.clone()
-        };
-        let mut request = Request::of(name, vec![Change::Advance(guard.clone())]).under(older);
-        request.caller = Some(fence.holder.clone());
-        let refused = store.commit(request.typed().unwrap()).unwrap_err();
-        assert_eq!(refused.rejection().unwrap().reason.code(), "StaleTerm");
-        let request = request.under(fence.clone());
-        let accepted = store.commit(request.typed().unwrap()).unwrap();
-        assert_eq!(accepted.revision.get(), found + 1);
+    let mut fences = world.fences.iter();
+    let Some((guard, fence)) = fences.find(|(_, fence)| fence.sequence > 1) else {
         return;
-    }
+    };
+    let older = Auth {
+        sequence: fence.sequence - 1,
+        ..fence.clone()
+    };
+    let mut request = Request::of(name, vec![Change::Advance(guard.clone())]).under(older);
+    request.caller = Some(fence.holder.clone());
+    let refused = store.commit(request.typed().unwrap()).unwrap_err();
+    assert_eq!(refused.rejection().unwrap().reason.code(), "StaleTerm");
+    let request = request.under(fence.clone());
+    let accepted = store.commit(request.typed().unwrap()).unwrap();
+    assert_eq!(accepted.revision.get(), found + 1);
 }
 
 /// The moments at which the power goes: every one that changes names or lengths, and as many of the

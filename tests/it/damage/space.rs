@@ -1,0 +1,92 @@
+//! How much room a store takes: bounded, whatever is overwritten and whoever reads slowly.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use highwater::{Admission, Error, GuardRule, KeyRange, Store};
+use highwater_tests::chance::Chance;
+use highwater_tests::raw::{Change, Request};
+
+use super::contents;
+use crate::support::{create, domain, model_of, policy, scale, tight};
+
+/// What one hundred short values may take on disk under tight settings: the log's segments and
+/// spares, and an index with room for two versions of itself. Each run writes many times that.
+const BYTES_MAX: u64 = 6 << 20;
+/// How long the end of a snapshot may take; only a hung test takes so long.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Overwrites some of one hundred keys in each of so many commits.
+fn overwrite(store: &Store, chance: &mut Chance, commits: u64) {
+    for _ in 0..commits {
+        let mut changes: Vec<Change> = Vec::new();
+        for _ in 0..40 {
+            let name = format!("k{}", chance.below(100)).into_bytes();
+            if changes.iter().all(|change| change.key() != Some(&name)) {
+                changes.push(Change::Put(name, chance.bytes(400), String::new()));
+            }
+        }
+        store
+            .commit(Request::of("d", changes).typed().unwrap())
+            .unwrap();
+    }
+}
+
+fn bytes(dir: &Path) -> u64 {
+    contents(dir).values().map(|file| file.len() as u64).sum()
+}
+
+#[test]
+fn overwriting_for_ever_takes_bounded_space_also_with_a_slow_reader() {
+    let commits = scale("HIGHWATER_OVERWRITES", 1_500);
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = tight();
+    config.snapshot_age = Duration::from_secs(1);
+    let store = Store::open(dir.path(), config).unwrap();
+    let mut model = model_of(&store);
+    create(
+        &store,
+        &mut model,
+        "d",
+        policy(GuardRule::Key, Admission::Open),
+    );
+    let mut chance = Chance::new(5);
+    overwrite(&store, &mut chance, commits);
+    assert!(store.status().counted.log_bytes > BYTES_MAX);
+    assert!(bytes(dir.path()) < BYTES_MAX, "{}", bytes(dir.path()));
+    // A reader that takes one row and then nothing for long is ended, and pins nothing more.
+    let slow = store.snapshot().unwrap();
+    let scanned = slow.scan(&domain("d"), &KeyRange::all(), 1).unwrap();
+    assert_eq!(scanned.records.len(), 1);
+    let begun = Instant::now();
+    loop {
+        overwrite(&store, &mut chance, 20);
+        match slow.scan(&domain("d"), &KeyRange::all(), 1) {
+            Ok(again) => assert_eq!(again.records, scanned.records),
+            Err(error) => {
+                assert!(matches!(error, Error::SnapshotExpired), "{error}");
+                break;
+            }
+        }
+        assert!(begun.elapsed() < LIMIT, "the snapshot is never ended");
+    }
+    let with_slow = bytes(dir.path());
+    overwrite(&store, &mut chance, commits);
+    assert!(
+        bytes(dir.path()) <= with_slow.max(BYTES_MAX),
+        "{}",
+        bytes(dir.path())
+    );
+}
+
+#[test]
+fn snapshots_are_bounded_in_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = tight();
+    config.snapshots_max = 3;
+    let store = Store::open(dir.path(), config).unwrap();
+    let mut held: Vec<_> = (0..3).map(|_| store.snapshot().unwrap()).collect();
+    assert!(matches!(store.snapshot(), Err(Error::TooManySnapshots)));
+    held.pop();
+    assert!(store.snapshot().is_ok());
+}
