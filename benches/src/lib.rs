@@ -1,1 +1,37 @@
-//! Benchmarks of Highwater.
+//! What the benchmarks of Highwater share: the work that is measured, the bare limit of the disk
+//! beside it, and the table that both are printed in.
+//!
+//! The work is the *fenced CAS write*: a 16-byte key, a 256-byte random value, an authority, and the
+//! generation that is expected; durable before the answer. Every writer owns a share of the keys.
+//! The limit is what the same bytes cost without a store: appended to a file that was preallocated
+//! and written before, one `fdatasync` for each group of as many records as there are writers.
+//!
+//! Absolute figures don't carry over to another machine or another hour. Limit and store are
+//! measured in turn, several times, and compared by the ratio of each pair.
+
+mod limit;
+mod report;
+mod work;
+
+pub use limit::bare_limit;
+pub use report::{Report, Sample};
+pub use work::{Work, Writer};
+
+use std::time::Duration;
+
+/// How long one measurement lasts: `HIGHWATER_BENCH_SECONDS`, else 3 s.
+#[must_use]
+pub fn measure_for() -> Duration {
+    Duration::from_secs(from_environment("HIGHWATER_BENCH_SECONDS", 3))
+}
+
+/// How many times each pair is measured: `HIGHWATER_BENCH_ROUNDS`, else 3.
+#[must_use]
+pub fn rounds() -> u64 {
+    from_environment("HIGHWATER_BENCH_ROUNDS", 3)
+}
+
+fn from_environment(name: &str, default: u64) -> u64 {
+    let given = std::env::var(name).ok().and_then(|text| text.parse().ok());
+    given.filter(|number| *number > 0).unwrap_or(default)
+}

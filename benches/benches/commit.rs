@@ -1,0 +1,125 @@
+//! Fenced durable commits, embedded: from 1 to 256 writers, as threads and as tasks, each beside the
+//! bare limit. `HIGHWATER_BENCH_SECONDS` and `HIGHWATER_BENCH_ROUNDS` set the length.
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use highwater::{Config, DomainName, Policy, Store};
+use highwater_benches::{Report, Sample, Work, Writer, bare_limit, measure_for, rounds};
+
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+fn main() -> Result<()> {
+    // In the build's directory, on the disk that holds the project: a temporary directory may be in
+    // memory, where nothing costs anything.
+    let dir = tempfile::tempdir_in(".")?;
+    let store = Store::open(dir.path().join("store"), Config::default())?;
+    let jobs = DomainName::new("jobs")?;
+    let domain = store.create_domain(jobs.clone(), Policy::default(), None)?;
+    let epoch = domain.epochs.current().epoch;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    let report = Report::begin("fenced CAS writes, embedded, durable before the answer");
+    let mut case = 0;
+    for writers in [1_usize, 8, 64, 256] {
+        let mut by_threads = Vec::new();
+        let mut by_tasks = Vec::new();
+        for _ in 0..rounds() {
+            let mut work = || {
+                case += 1;
+                Work::new(jobs.clone(), epoch, writers, case)
+            };
+            let work = [work(), work()];
+            let [threads, tasks] = work;
+            let parts = |work: &Work| -> Result<Vec<Writer>> {
+                (0..writers)
+                    .map(|n| work.writer(n).map_err(|e| e.to_string().into()))
+                    .collect()
+            };
+            let limit = bare_limit(dir.path(), writers, measure_for())?;
+            let parts_of_threads = parts(&threads)?;
+            by_threads.push(sample(limit, || run_threads(&store, parts_of_threads))?);
+            let limit = bare_limit(dir.path(), writers, measure_for())?;
+            let parts_of_tasks = parts(&tasks)?;
+            by_tasks.push(sample(limit, || {
+                run_tasks(&runtime, &store, parts_of_tasks)
+            })?);
+        }
+        report.line(&format!("{writers} threads"), &by_threads);
+        report.line(&format!("{writers} tasks"), &by_tasks);
+    }
+    store.close()?;
+    Ok(())
+}
+
+fn sample(
+    (limit, sync): (f64, Duration),
+    run: impl FnOnce() -> Result<Vec<Duration>>,
+) -> Result<Sample> {
+    let start = Instant::now();
+    let latencies = run()?;
+    let rate = latencies.len() as f64 / start.elapsed().as_secs_f64();
+    Ok(Sample {
+        rate,
+        limit,
+        sync,
+        latencies,
+    })
+}
+
+fn run_threads(store: &Store, writers: Vec<Writer>) -> Result<Vec<Duration>> {
+    let end = Instant::now() + measure_for();
+    let threads: Vec<_> = writers
+        .into_iter()
+        .map(|mut writer| {
+            let store = store.clone();
+            std::thread::spawn(move || -> Result<Vec<Duration>> {
+                let mut times = Vec::new();
+                while Instant::now() < end {
+                    let (index, commit) = writer.commit().map_err(|e| e.to_string())?;
+                    let begun = Instant::now();
+                    let receipt = store.commit(commit)?;
+                    times.push(begun.elapsed());
+                    writer.note(index, &receipt);
+                }
+                Ok(times)
+            })
+        })
+        .collect();
+    let mut all = Vec::new();
+    for thread in threads {
+        all.extend(thread.join().map_err(|_| "a writer panicked")??);
+    }
+    Ok(all)
+}
+
+fn run_tasks(
+    runtime: &tokio::runtime::Runtime,
+    store: &Store,
+    writers: Vec<Writer>,
+) -> Result<Vec<Duration>> {
+    let end = Instant::now() + measure_for();
+    let tasks: Vec<_> = writers
+        .into_iter()
+        .map(|mut writer| {
+            let store = store.clone();
+            runtime.spawn(async move {
+                let mut times = Vec::new();
+                while Instant::now() < end {
+                    let (index, commit) = writer.commit().map_err(|e| e.to_string())?;
+                    let begun = Instant::now();
+                    let receipt = store.commit_async(commit).await?;
+                    times.push(begun.elapsed());
+                    writer.note(index, &receipt);
+                }
+                Ok::<_, Box<dyn Error + Send + Sync>>(times)
+            })
+        })
+        .collect();
+    let mut all = Vec::new();
+    for task in tasks {
+        all.extend(runtime.block_on(task)??);
+    }
+    Ok(all)
+}
