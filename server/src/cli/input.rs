@@ -125,7 +125,12 @@ macro_rules! from {
         )*
     };
 }
-from!(NameError => Name, MetadataError => Metadata, PolicyError => Policy, AuthorityError => Authority);
+from!(
+    NameError => Name,
+    MetadataError => Metadata,
+    PolicyError => Policy,
+    AuthorityError => Authority
+);
 
 /// How keys, guards and prefixes are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

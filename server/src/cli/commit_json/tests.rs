@@ -36,7 +36,8 @@ fn every_field_is_read() {
           {{"prefix_unchanged_since": {{"prefix": "", "revision": "{generation}"}}}}
         ],
         "mutations": [
-          {{"put": {{"key": "%ff", "value_base64": "AP8=", "content_type": "a/b", "labels": {{"x": "y"}}}}}},
+          {{"put": {{"key": "%ff", "value_base64": "AP8=",
+                     "content_type": "a/b", "labels": {{"x": "y"}}}}}},
           {{"put": {{"key": "e", "value": ""}}}},
           {{"delete": {{"key": "d"}}}},
           {{"set_metadata": {{"key": "m", "labels": {{}}}}}},
@@ -117,7 +118,7 @@ fn unknown_missing_and_doubled_fields_are_refused() {
         r#"{"domain":"d","domain":"e","mutations":[]}"#,
         r#"{"domain":"d","mutations":[{"put":{"key":"k","value":"v","ttl":"1"}}]}"#,
         r#"{"domain":"d","mutations":[{"erase":{"key":"k"}}]}"#,
-        r#"{"domain":"d","mutations":[{"put":{"key":"k","value":"v","labels":{"a":"1","a":"2"}}}]}"#,
+        r#"{"domain":"d","mutations":[{"put":{"key":"k","value":"v","labels":{"a":"1","a":""}}}]}"#,
         r#"{"domain":"d","mutations":[]} {}"#,
         r#"{"domain":"d","mutations":[],"destination":{"id":"00"}}"#,
         &with_condition(r#"{"generation_is":{"key":"k"}}"#),

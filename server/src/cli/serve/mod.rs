@@ -96,12 +96,13 @@ async fn serve_store(
         .map_err(Failure::Serve)
 }
 
-/// Says where the server is reached and what it is. Where nobody reads that, it serves all the same.
+/// Says where the server is reached and what it is. Where nobody reads that, it serves anyway.
 fn announce(address: SocketAddr, dir: &Path, store: &Store, out: &mut Output) {
     let status = store.status();
     let (id, incarnation) = (status.destination, status.incarnation);
     let dir = escape(dir.as_os_str().as_encoded_bytes());
-    tracing::info!(%address, destination = %id, %incarnation, revision = %status.revision, "serving");
+    let revision = status.revision;
+    tracing::info!(%address, destination = %id, %incarnation, %revision, "serving");
     let text = format!(
         "highwater listens on {address}: destination {id}, incarnation {incarnation}, data in {dir}"
     );

@@ -18,7 +18,7 @@ const LISTEN: SocketAddr =
 const DATA_DIR: &str = "highwater-data";
 const LOG: &str = "info";
 
-/// Declares each setting once: as an option, as an environment variable and as an entry of the file.
+/// Declares each setting once: as an option, an environment variable and an entry of the file.
 macro_rules! settings {
     ($($(#[doc = $doc:literal])+ $heading:literal $name:ident: $type:ty, $env:literal;)*) => {
         /// The settings that are given; what isn't given is `None`.
