@@ -36,8 +36,8 @@ fn examine(files: &Files, work: &Work, known: Known) -> (Store, SimDisk, u64) {
     (store, disk, found)
 }
 
-/// What must hold of a store that came back: it goes on counting, lets nobody in who was fenced out,
-/// and keeps what it shows.
+/// What must hold of a store that came back: it goes on counting, and lets nobody in who was fenced
+/// out.
 fn probe(store: &Store, work: &Work, found: u64) {
     let model = &work.states[&found];
     let Some((name, world)) = model

@@ -1,5 +1,5 @@
-//! Random histories of the real store on a simulated disk, against the model: every verdict with its
-//! evidence, every state, what snapshots, pages and watches show.
+//! Random histories of the real store on a simulated disk, against the model: every verdict with
+//! its evidence, every state, what snapshots, pages and watches show.
 
 mod concurrent;
 mod ranges;

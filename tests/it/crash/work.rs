@@ -1,4 +1,4 @@
-//! The workload: commits of all kinds, one by one and in groups, checkpoints, rotations, reopenings.
+//! The workload: commits of all kinds, one by one and in groups; checkpoints, rotations, openings.
 
 use std::collections::BTreeMap;
 
