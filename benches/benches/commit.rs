@@ -1,5 +1,5 @@
-//! Fenced durable commits, embedded: from 1 to 256 writers, as threads and as tasks, each beside the
-//! bare limit. `HIGHWATER_BENCH_SECONDS` and `HIGHWATER_BENCH_ROUNDS` set the length.
+//! Fenced durable commits, embedded: from 1 to 256 writers, as threads and as tasks, each beside
+//! the bare limit. `HIGHWATER_BENCH_SECONDS` and `HIGHWATER_BENCH_ROUNDS` set the length.
 
 use std::error::Error;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! Nanoseconds for one verdict: the decision alone, without fetching rows or making anything durable.
+//! Nanoseconds for one verdict: the decision alone, without fetching rows or making anything
+//! durable.
 
 use std::error::Error;
 use std::hint::black_box;

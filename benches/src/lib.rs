@@ -1,10 +1,11 @@
 //! What the benchmarks of Highwater share: the work that is measured, the bare limit of the disk
 //! beside it, and the table that both are printed in.
 //!
-//! The work is the *fenced CAS write*: a 16-byte key, a 256-byte random value, an authority, and the
-//! generation that is expected; durable before the answer. Every writer owns a share of the keys.
-//! The limit is what the same bytes cost without a store: appended to a file that was preallocated
-//! and written before, one `fdatasync` for each group of as many records as there are writers.
+//! The work is the *fenced CAS write*: a 16-byte key, a 256-byte random value, an authority, and
+//! the generation that is expected; durable before the answer. Every writer owns a share of the
+//! keys. The limit is what the same bytes cost without a store: appended to a file that was
+//! preallocated and written before, one `fdatasync` for each group of as many records as there are
+//! writers.
 //!
 //! Absolute figures don't carry over to another machine or another hour. Limit and store are
 //! measured in turn, several times, and compared by the ratio of each pair.

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use highwater_wal::DiskFile;
 
-/// What went wrong with the index's file since it was opened. The index itself can't be asked: after
-/// any failure it answers that there was one.
+/// What went wrong with the index's file since it was opened. The index itself can't be asked:
+/// after any failure it answers that there was one.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     failed: AtomicBool,
@@ -15,8 +15,8 @@ pub(crate) struct Faults {
 
 impl Faults {
     /// Whether a write or a sync failed. What is on disk is then unknown, and what reads back from
-    /// memory proves nothing. That there was no space to grow isn't such a failure: nothing had been
-    /// written by then.
+    /// memory proves nothing. That there was no space to grow isn't such a failure: nothing had
+    /// been written by then.
     pub(crate) fn write_failed(&self) -> bool {
         self.failed.load(Ordering::SeqCst)
     }

@@ -177,7 +177,7 @@ impl Checkpointer {
             return Step::Stop;
         }
         if self.shared.latch.set_index_full(true) {
-            tracing::warn!(%error, "the checkpoint found no room; writes that add data are refused");
+            tracing::warn!(%error, "no room for the checkpoint: no more data is taken");
         }
         self.shared.judge_signal.raise();
         match self.reopen() {

@@ -7,7 +7,8 @@ use highwater_core::Limits;
 use highwater_core::limits::VALUE_BYTES_MAX;
 use highwater_wal::{MAX_SEGMENT_BYTES, MIN_SEGMENT_BYTES, SaltSource};
 
-/// The longest payload of one log frame, in bytes: the largest commit's effect and a group before it.
+/// The longest payload of one log frame, in bytes: the largest commit's effect and a group before
+/// it.
 pub(crate) const PAYLOAD_BYTES_MAX: u64 = 32 << 20;
 /// What a segment's header block and seal take, at most.
 pub(crate) const SEGMENT_HEADER_BYTES: u64 = 4_096 + 256;

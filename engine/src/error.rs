@@ -99,7 +99,7 @@ impl fmt::Display for Error {
         match self {
             Self::Rejected(rejection) => rejection.fmt(f),
             Self::Indeterminate => f.write_str(
-                "whether the commit is durable is unknown; reopen the store and read before going on",
+                "whether the commit is durable is unknown; reopen the store, and read first",
             ),
             Self::Closed => f.write_str("the store is closed"),
             Self::TooOld { requested, oldest } => write!(

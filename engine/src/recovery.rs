@@ -31,8 +31,8 @@ pub(crate) struct Recovered {
     pub(crate) faults: Arc<Faults>,
 }
 
-/// Recovers the store on a disk, or makes a new one. The order matters: the log is judged as a whole
-/// before anything is changed, and only then is the index opened, which it decides about.
+/// Recovers the store on a disk, or makes a new one. The order matters: the log is judged as a
+/// whole before anything is changed, and only then is the index opened, which it decides about.
 ///
 /// # Errors
 ///

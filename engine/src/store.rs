@@ -333,13 +333,13 @@ impl Store {
         self.0.shared.now().1
     }
 
-    /// Closes the store: answers everything that was accepted, writes the index up to date, and says
-    /// on disk that the log is complete. Calling it again does nothing.
+    /// Closes the store: answers everything that was accepted, writes the index up to date, and
+    /// says on disk that the log is complete. Calling it again does nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Indeterminate`] if the store was poisoned, or if the log couldn't be closed: what was
-    /// acknowledged is durable all the same.
+    /// [`Error::Indeterminate`] if the store was poisoned, or if the log couldn't be closed: what
+    /// was acknowledged is durable all the same.
     pub fn close(&self) -> Result<(), Error> {
         self.0.close()
     }

@@ -91,7 +91,7 @@ fn keep_house(shared: &Shared) {
             }
             Err(LogError::Full { file, source }) => {
                 if shared.latch.set_log_full(true) {
-                    tracing::warn!(%file, %source, "no room for the log; writes that add data are refused");
+                    tracing::warn!(%file, %source, "no room for the log: no more data is taken");
                 }
             }
             Err(error) => shared.poison(&error),

@@ -84,7 +84,8 @@ impl Future for Waiting {
 }
 
 /// A commit that was submitted. It resolves once the verdict and the state that it was judged on
-/// are durable. Dropping it doesn't take the commit back: the outcome is then unknown to the caller.
+/// are durable. Dropping it doesn't take the commit back: the outcome is then unknown to the
+/// caller.
 #[derive(Debug)]
 #[must_use = "a commit whose ticket is dropped has an unknown outcome"]
 pub struct Ticket(pub(crate) Waiting);

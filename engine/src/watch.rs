@@ -71,8 +71,8 @@ pub enum WatchChange {
     },
 }
 
-/// A watch: gives each matching commit once, in order, without a gap. It holds no buffer of its own;
-/// one that falls too far behind is told so by [`Error::TooOld`].
+/// A watch: gives each matching commit once, in order, without a gap. It holds no buffer of its
+/// own; one that falls too far behind is told so by [`Error::TooOld`].
 #[derive(Debug)]
 pub struct Watch {
     shared: Arc<Shared>,

@@ -58,8 +58,8 @@ fn parse(text: &str) -> Option<Duration> {
 ///
 /// # Errors
 ///
-/// The call's own; `DEADLINE_EXCEEDED` at the limit. A write that was begun goes on, and its outcome
-/// isn't known to the caller.
+/// The call's own; `DEADLINE_EXCEEDED` at the limit. A write that was begun goes on, and its
+/// outcome isn't known to the caller.
 pub(crate) async fn within<T>(
     limit: Duration,
     call: impl Future<Output = Result<T, Status>>,

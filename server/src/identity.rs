@@ -3,8 +3,8 @@
 use highwater_core::Identity;
 use tonic::Extensions;
 
-/// The authenticated name of a caller. A layer that authenticates puts it into the extensions of the
-/// request; nothing in a request itself can.
+/// The authenticated name of a caller. A layer that authenticates puts it into the extensions of
+/// the request; nothing in a request itself can.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller(pub Identity);
 

@@ -60,7 +60,8 @@ async fn read(mut pages: Pages) -> (Pages, Result<Option<v1::ScanResponse>, Stat
     }
 }
 
-/// Sends the pages, each as `wrap` says, until there are no more, nobody listens, or the server ends.
+/// Sends the pages, each as `wrap` says, until there are no more, nobody listens, or the server
+/// ends.
 pub(crate) async fn send_pages<T>(
     mut pages: Pages,
     answers: mpsc::Sender<Result<T, Status>>,

@@ -22,9 +22,9 @@ const CHANGE_FRAMING_BYTES: usize = 8;
 
 type Answer = Result<v1::WatchResponse, Status>;
 
-/// Sends what the watch gives, and its position when there is nothing for a while. It takes the next
-/// commit from the store only when there is room for it, so that a slow reader costs no memory: it
-/// falls behind, and is told so.
+/// Sends what the watch gives, and its position when there is nothing for a while. It takes the
+/// next commit from the store only when there is room for it, so that a slow reader costs no
+/// memory: it falls behind, and is told so.
 pub(crate) async fn send_changes(
     mut watch: Watch,
     answers: mpsc::Sender<Answer>,

@@ -101,8 +101,9 @@ impl Authority {
         }
     }
 
-    /// Compares this authority with the fence of a guard. The caller has already made sure that both
-    /// belong to the domain's current epoch; this is the only comparison of sequences there is.
+    /// Compares this authority with the fence of a guard. The caller has already made sure that
+    /// both belong to the domain's current epoch; this is the only comparison of sequences there
+    /// is.
     #[must_use]
     pub fn standing(&self, fence: &Fence) -> Standing {
         let (mine, highest) = (self.term.sequence.get(), fence.term.sequence.get());

@@ -260,8 +260,8 @@ impl fmt::Debug for Sequence {
     }
 }
 
-/// The destination's commit counter. Strictly increasing, never reused, across crashes and restores:
-/// the top 16 bits are the incarnation number, the other 48 count the commits in it.
+/// The destination's commit counter. Strictly increasing, never reused, across crashes and
+/// restores: the top 16 bits are the incarnation number, the other 48 count the commits in it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(NonZeroU64);
 

@@ -45,7 +45,7 @@ impl fmt::Display for NameError {
             }
             Self::Character { at } => write!(
                 f,
-                "the domain name has a character outside A-Z, a-z, 0-9, '.', '_' and '-' at byte {at}"
+                "the domain name has a character other than A-Z, a-z, 0-9, '.', '_', '-' at byte {at}"
             ),
         }
     }
@@ -136,7 +136,8 @@ bytes_name! {
     Holder, "holder", 1, HOLDER_BYTES_MAX
 }
 bytes_name! {
-    /// The authenticated name of a caller: 1 to 256 bytes, from the transport, never from the request.
+    /// The authenticated name of a caller: 1 to 256 bytes, from the transport, never from the
+    /// request.
     Identity, "identity", 1, IDENTITY_BYTES_MAX
 }
 

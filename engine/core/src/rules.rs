@@ -190,7 +190,10 @@ pub(crate) fn admitted(view: &View, policy: &Policy, commit: &Commit) -> Judged 
             continue;
         }
         let matched = |key: &Key| {
-            let on_key = |condition: &Condition| matches!(condition, Condition::GenerationIs { key: named, .. } if named == key);
+            let on_key = |condition: &Condition| match condition {
+                Condition::GenerationIs { key: named, .. } => named == key,
+                _ => false,
+            };
             commit.conditions.iter().any(on_key)
         };
         if let Some(key) = mutation.key()

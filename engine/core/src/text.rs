@@ -8,8 +8,10 @@ const HEX: [char; 16] = [
     '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
 ];
 
-/// Writes bytes as printable ASCII. Every byte outside the range `!` to `~`, and `%` itself, becomes
-/// `%` and two hexadecimal digits, so the form has no blanks, no line breaks and exactly one reading.
+/// Writes bytes as printable ASCII. Every byte outside the range `!` to `~`, and `%` itself,
+/// becomes
+/// `%` and two hexadecimal digits, so the form has no blanks, no line breaks and exactly one
+/// reading.
 ///
 /// ```
 /// assert_eq!(highwater_core::escape(b"job 7/\x00%"), "job%207/%00%25");

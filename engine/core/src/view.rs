@@ -142,8 +142,8 @@ pub struct PrefixNeed {
     pub since: Revision,
 }
 
-/// The rows that a decision on a request will look at. Sorted by name, without doubles, so that rows
-/// fetched in this order make a valid [`View`].
+/// The rows that a decision on a request will look at. Sorted by name, without doubles, so that
+/// rows fetched in this order make a valid [`View`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Footprint {
     /// The guards whose fence is needed.

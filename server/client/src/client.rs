@@ -28,8 +28,8 @@ pub struct Found {
     pub record: Option<Record>,
 }
 
-/// A connection to one destination. Cheap to clone; it connects again by itself, but never repeats a
-/// write. Every read names the destination that was seen when the client connected.
+/// A connection to one destination. Cheap to clone; it connects again by itself, but never repeats
+/// a write. Every read names the destination that was seen when the client connected.
 #[derive(Clone, Debug)]
 pub struct Client {
     rpc: Rpc,
@@ -226,8 +226,8 @@ impl Client {
     }
 
     /// Reads a range, a prefix or a guard, page by page, at one revision. `token` goes on where an
-    /// earlier scan of the same keys ended; an authority is checked as by [`Client::get`], for which
-    /// the keys have to be those of a guard.
+    /// earlier scan of the same keys ended; an authority is checked as by [`Client::get`], for
+    /// which the keys have to be those of a guard.
     ///
     /// # Errors
     ///

@@ -22,7 +22,8 @@ pub enum ClientError {
     WrongHolder(Box<Rejection>),
     /// There is no such domain, or there is one already.
     Domain(Box<Rejection>),
-    /// The destination takes no effects now, or a queue is full; the same request may be sent later.
+    /// The destination takes no effects now, or a queue is full; the same request may be sent
+    /// later.
     Unavailable(Box<Rejection>),
     /// A bound of the destination is reached, and waiting won't help.
     Exhausted(Box<Rejection>),

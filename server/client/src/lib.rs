@@ -1,8 +1,9 @@
 //! The Rust client of Highwater.
 //!
 //! * [`Client`] is a connection to one destination, with one method per call.
-//! * [`Session`] is what a lease holder writes through: it holds an authority, names the destination
-//!   that was first seen in every request, and stops for good once the authority is lost.
+//! * [`Session`] is what a lease holder writes through: it holds an authority, names the
+//! destination   that was first seen in every request, and stops for good once the authority is
+//! lost.
 //! * [`ClientError`] says what a failure means for the caller: nothing was done and why, or the
 //!   outcome isn't known. A write is never sent twice.
 //!
@@ -19,9 +20,9 @@
 //! let session = client.session(DomainName::new("jobs")?, authority);
 //! match session.put(Key::new("job-7/result")?, Value::new("done")?).await {
 //!     Ok(receipt) => println!("written at revision {}", receipt.revision),
-//!     Err(ClientError::LostAuthority(evidence)) => println!("somebody newer was here: {evidence}"),
-//!     Err(ClientError::OutcomeUnknown { .. }) => println!("read before doing anything again"),
-//!     Err(other) => return Err(other.into()),
+//!     Err(ClientError::LostAuthority(evidence)) => println!("somebody newer was here:
+//! {evidence}"),     Err(ClientError::OutcomeUnknown { .. }) => println!("read before doing
+//! anything again"),     Err(other) => return Err(other.into()),
 //! }
 //! # Ok(())
 //! # }

@@ -126,8 +126,8 @@ impl Commits {
     ///
     /// # Errors
     ///
-    /// Nothing was sent: [`ClientError::SessionStopped`], or [`ClientError::NotSent`] when it is too
-    /// large or the pipeline has ended.
+    /// Nothing was sent: [`ClientError::SessionStopped`], or [`ClientError::NotSent`] when it is
+    /// too large or the pipeline has ended.
     pub async fn send(&mut self, draft: Commit) -> Result<u64, ClientError> {
         self.session.check()?;
         let commit = self.session.sealed(draft).to_wire();
@@ -164,8 +164,8 @@ impl Commits {
 
 impl Verdicts {
     /// The next verdict, in the order of the commits; `None` behind the last. When the call breaks,
-    /// every commit without a verdict still gets its answer here: not sent where the server says so,
-    /// else with an unknown outcome.
+    /// every commit without a verdict still gets its answer here: not sent where the server says
+    /// so, else with an unknown outcome.
     pub async fn next(&mut self) -> Option<PipelineVerdict> {
         loop {
             if let Some(verdict) = self.ready.next() {

@@ -64,8 +64,8 @@ impl Scan {
     ///
     /// # Errors
     ///
-    /// [`ClientError::ReadFailed`] when the scan broke; the last page's token goes on from there, at
-    /// a newer revision.
+    /// [`ClientError::ReadFailed`] when the scan broke; the last page's token goes on from there,
+    /// at a newer revision.
     pub async fn next(&mut self) -> Result<Option<RecordPage>, ClientError> {
         let page = self.0.message().await.map_err(ClientError::of_read)?;
         Ok(page.map(RecordPage::from_wire).transpose()?)
