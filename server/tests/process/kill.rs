@@ -119,7 +119,9 @@ impl Writer {
             13..15 if acknowledged > 0 => {
                 condition = Some(Condition::GenerationIs {
                     key: key(format!("{}/never", name_of(guard))),
-                    generation: Generation::new(1 + self.random.below(1 << 60)),
+                    generation: Some(
+                        Generation::new((1 << 48) + self.random.below(1 << 60)).unwrap(),
+                    ),
                 });
                 told.drawn[guard]
             }

@@ -2,6 +2,10 @@
 //! the wire, its exit status and its system calls.
 #![cfg(test)]
 
+mod faults;
 mod kill;
 mod ledger;
+mod life;
+mod order;
 mod support;
+mod wire;
