@@ -12,6 +12,8 @@ mod generate;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
+mod pipeline;
+#[cfg(test)]
 mod scripts;
 #[cfg(test)]
 mod support;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use highwater::{Disk, DiskFile};
 
@@ -92,11 +92,19 @@ struct World {
     faults: Vec<Planted>,
     budget: Option<u64>,
     failures: u64,
+    held: bool,
+    waiting: usize,
 }
 
 /// A handle on a simulated directory; clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct SimDisk(Arc<Mutex<World>>);
+pub struct SimDisk(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    world: Mutex<World>,
+    changed: Condvar,
+}
 
 #[derive(Debug)]
 struct SimFile {
@@ -126,11 +134,13 @@ impl SimDisk {
                 name: Some(name.clone()),
             });
         }
-        Self(Arc::new(Mutex::new(world)))
+        let disk = Self::default();
+        *disk.world() = world;
+        disk
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Remembers every operation from now on. What is there now counts as durable.
@@ -191,6 +201,35 @@ impl SimDisk {
     #[must_use]
     pub fn count(&self, op: Op) -> u64 {
         self.world().counts.get(&op).copied().unwrap_or(0)
+    }
+
+    /// Lets syncs of the log wait from now on.
+    pub fn hold(&self) {
+        self.world().held = true;
+    }
+
+    /// Lets them go on.
+    pub fn release(&self) {
+        self.world().held = false;
+        self.0.changed.notify_all();
+    }
+
+    /// Blocks until a sync waits.
+    pub fn wait_for_sync(&self) {
+        let waiting = self.0.changed.wait_while(self.world(), |w| w.waiting == 0);
+        drop(waiting.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Waits while syncs are held.
+    fn pass(&self, name: &str) {
+        if !name.starts_with("log-") {
+            return;
+        }
+        let mut world = self.world();
+        world.waiting += 1;
+        self.0.changed.notify_all();
+        let passed = self.0.changed.wait_while(world, |w| w.held);
+        passed.unwrap_or_else(PoisonError::into_inner).waiting -= 1;
     }
 
     /// Gives the disk so many bytes in all; `None` is without end. It may be less than is taken.
@@ -367,13 +406,15 @@ impl Disk for SimDisk {
 impl SimFile {
     /// The world, if no error is planted for this operation on this file.
     fn step(&self, op: Op) -> io::Result<MutexGuard<'_, World>> {
+        self.disk.step(op, &self.name())
+    }
+
+    fn name(&self) -> String {
         let world = self.disk.world();
         let inode = world.inodes.get(self.inode);
-        let name = inode
+        inode
             .and_then(|inode| inode.name.clone())
-            .unwrap_or_default();
-        drop(world);
-        self.disk.step(op, &name)
+            .unwrap_or_default()
     }
 }
 
@@ -440,6 +481,7 @@ impl DiskFile for SimFile {
 
     fn sync_data(&self) -> io::Result<()> {
         let inode = self.inode;
+        self.disk.pass(&self.name());
         match self.step(Op::SyncData) {
             Ok(mut world) => {
                 world.log(|| Event::Sync(inode));

@@ -19,7 +19,7 @@ const COMMITS: u64 = 500;
 /// How long room may take to be noticed; only a hung test takes so long.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Between two sizes of disk, in bytes.
-const STEP_BYTES: u64 = 12 << 10;
+const STEP_BYTES: u64 = 8 << 10;
 
 fn put(number: u64, chance: &mut Chance) -> Request {
     let value = vec![b'v'; 500 + chance.below(6_000)];
@@ -92,7 +92,7 @@ fn restart(disk: &SimDisk, budget: u64, model: &Model) {
 
 #[test]
 fn a_disk_of_any_size_may_fill_up_and_nothing_is_lost() {
-    let sizes = scale("HIGHWATER_FULL_SIZES", 60);
+    let sizes = scale("HIGHWATER_FULL_SIZES", 100);
     let (files, model) = healthy();
     let least = SimDisk::with_files(&files).used();
     let mut filled = 0;
