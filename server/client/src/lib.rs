@@ -2,8 +2,8 @@
 //!
 //! * [`Client`] is a connection to one destination, with one method per call.
 //! * [`Session`] is what a lease holder writes through: it holds an authority, names the
-//! destination   that was first seen in every request, and stops for good once the authority is
-//! lost.
+//!   destination that was first seen in every request, and stops for good once the authority is
+//!   lost.
 //! * [`ClientError`] says what a failure means for the caller: nothing was done and why, or the
 //!   outcome isn't known. A write is never sent twice.
 //!
