@@ -102,22 +102,9 @@ fn is_poisoned(error: &ClientError) -> bool {
     matches!(reason, Some(Reason::Unavailable(Unavailable::Poisoned)))
 }
 
-/// Once a write or a sync failed, everything is answered, nothing is accepted, and reads go on.
-async fn fails_for_good(file: &str, call: &str, errno: &str) {
-    if traced(&[]).is_none() {
-        return;
-    }
-    let place = Place::new();
-    let server = place.start(&SMALL);
-    let (client, session) = session(&server).await;
-    for number in 0..20 {
-        put(&session, number, 100).await.unwrap();
-    }
-    let trace = format!("-etrace={call}");
-    let inject = format!("-einject={call}:error={errno}:when=1");
-    let path = place.data().join(file);
-    let tracer = Tracer::attach(&server, &[&trace, &inject, "-P", path.to_str().unwrap()]);
-
+/// Writes from many tasks until the store is poisoned. Gives what was acknowledged, the first twenty
+/// included, and how many outcomes are unknown.
+async fn write_until_poisoned(session: &Session) -> (Vec<u64>, u64) {
     let mut accepted: Vec<u64> = (0..20).collect();
     let mut unknown = 0;
     for base in (100..MANY).step_by(64) {
@@ -149,8 +136,12 @@ async fn fails_for_good(file: &str, call: &str, errno: &str) {
             break;
         }
     }
-    until_health_is(&server, ServingStatus::NotServing).await;
-    assert!(is_poisoned(&put(&session, 1, 1).await.unwrap_err()));
+    (accepted, unknown)
+}
+
+/// No kind of write is taken, alone or in a stream.
+async fn assert_all_refused(session: &Session) {
+    assert!(is_poisoned(&put(session, 1, 1).await.unwrap_err()));
     let deletion = session.delete(key("k/1")).await.unwrap_err();
     assert!(is_poisoned(&deletion), "{deletion:?}");
     let (mut commits, mut verdicts) = session.pipeline().await.unwrap();
@@ -170,6 +161,27 @@ async fn fails_for_good(file: &str, call: &str, errno: &str) {
         assert!(is_poisoned(&verdict.result.unwrap_err()));
     }
     assert!(verdicts.next().await.is_none());
+}
+
+/// Once a write or a sync failed, everything is answered, nothing is accepted, and reads go on.
+async fn fails_for_good(file: &str, call: &str, errno: &str) {
+    if traced(&[]).is_none() {
+        return;
+    }
+    let place = Place::new();
+    let server = place.start(&SMALL);
+    let (client, session) = session(&server).await;
+    for number in 0..20 {
+        put(&session, number, 100).await.unwrap();
+    }
+    let trace = format!("-etrace={call}");
+    let inject = format!("-einject={call}:error={errno}:when=1");
+    let path = place.data().join(file);
+    let tracer = Tracer::attach(&server, &[&trace, &inject, "-P", path.to_str().unwrap()]);
+
+    let (accepted, unknown) = write_until_poisoned(&session).await;
+    until_health_is(&server, ServingStatus::NotServing).await;
+    assert_all_refused(&session).await;
     assert_all_there(&client, accepted.iter().copied()).await;
     if file.starts_with("log") {
         assert!(unknown > 0);

@@ -8,4 +8,5 @@ mod ledger;
 mod life;
 mod order;
 mod support;
+mod watches;
 mod wire;

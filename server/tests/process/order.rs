@@ -137,10 +137,7 @@ impl Trace {
     /// Whether a call of a kind began after `after` ended and ended before `before` began.
     fn between(&self, after: usize, before: usize, wanted: impl Fn(&Call) -> bool) -> bool {
         let is_between = |call: &&Call| call.begin > after && call.end < before;
-        self.calls
-            .iter()
-            .filter(is_between)
-            .any(|call| wanted(call))
+        self.calls.iter().filter(is_between).any(wanted)
     }
 
     /// Replies whose record wasn't synced before they left.

@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use highwater_client::{Client, ClientOptions};
+use highwater_client::{Client, ClientOptions, Session};
 use highwater_core::{
     Authority, Domain, DomainName, Epoch, GuardRule, Holder, Key, Policy, Sequence, Term, Value,
 };
@@ -326,4 +326,24 @@ pub(crate) async fn epoch_of_jobs(client: &Client) -> Epoch {
 pub(crate) fn authority(epoch: Epoch, sequence: u64, holder: &str) -> Authority {
     let sequence = Sequence::new(sequence).unwrap();
     Authority::new(Term { epoch, sequence }, Holder::new(holder).unwrap())
+}
+
+/// The small bounds, except those that are given.
+pub(crate) fn with<'a>(options: &[&'a str]) -> Vec<&'a str> {
+    let name = |option: &'a str| option.split('=').next();
+    let is_given = |small: &&str| {
+        options
+            .iter()
+            .any(|given| name(given) == small.split('=').next())
+    };
+    let kept = SMALL.iter().copied().filter(|small| !is_given(small));
+    kept.chain(options.iter().copied()).collect()
+}
+
+/// A connection, the epoch of `jobs`, and a session of its first term.
+pub(crate) async fn writer(server: &Server, holder: &str) -> (Client, Epoch, Session) {
+    let client = server.client().await;
+    let epoch = epoch_of_jobs(&client).await;
+    let session = client.session(jobs(), authority(epoch, 1, holder));
+    (client, epoch, session)
 }

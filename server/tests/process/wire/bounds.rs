@@ -87,37 +87,30 @@ async fn a_value_is_taken_up_to_its_bound_and_read_back_after_a_restart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plain_client_reads_every_page_whatever_its_size() {
     let place = Place::new();
-    // The largest page there is.
+    // The largest page there is, and two records of which the second just fits into it or doesn't.
     let server = place.start(&[
         "--segment-bytes=8MiB",
         "--log-bytes=32MiB",
+        "--value-bytes=4MiB",
         "--page-bytes=4186112",
     ]);
     let epoch = domain(&server, "jobs", &by_job()).await;
-    let session = server
-        .client()
-        .await
-        .session(jobs(), authority(epoch, 1, "a"));
-    for number in 0..3 {
-        session
-            .put(key(format!("k{number}")), value(vec![7; 1 << 20]))
-            .await
-            .unwrap();
-    }
+    let client = server.client().await;
+    let session = client.session(jobs(), authority(epoch, 1, "a"));
+    let first = 1_900_000;
+    session.put(key("k0"), value(vec![7; first])).await.unwrap();
     let mut raw: Raw = server.raw().await;
-    let around = (1 << 20) - 2 * 8_192 - 500;
+    let around = 4_186_112 - 8_192 - first - 500;
     let mut pages_seen = std::collections::BTreeSet::new();
-    for more in (0..600).step_by(7) {
-        session
-            .put(key("k3"), value(vec![7; around + more]))
-            .await
-            .unwrap();
+    for more in (0..600).step_by(13) {
+        let second = value(vec![7; around + more]);
+        session.put(key("k1"), second).await.unwrap();
         let mut pages = raw.scan(all(Bytes::new())).await.unwrap().into_inner();
         let mut sizes = Vec::new();
         while let Some(page) = pages.message().await.unwrap() {
             sizes.push(page.records.len());
         }
-        assert_eq!(sizes.iter().sum::<usize>(), 4, "{more}");
+        assert_eq!(sizes.iter().sum::<usize>(), 2, "{more}");
         pages_seen.insert(sizes.len());
     }
     // Both sides of the bound were tried.

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use highwater_core::{Commit, GuardRule, Policy};
 use highwater_proto::convert::ToWire;
 use highwater_proto::v1;
+use highwater_proto::v1::get_fence_request::Target;
 use highwater_proto::v1::scan_request::Keys;
 
 use super::{Raw, domain, is_malformed, request};
@@ -139,97 +140,86 @@ fn with_empty_key(good: &v1::Commit) -> Vec<v1::Commit> {
     mutated.into_iter().chain(asked).collect()
 }
 
+fn get(key: &'static [u8]) -> v1::GetRequest {
+    v1::GetRequest {
+        domain: "jobs".into(),
+        key: key.into(),
+        ..v1::GetRequest::default()
+    }
+}
+
+fn fence_of(target: Option<Target>) -> v1::GetFenceRequest {
+    v1::GetFenceRequest {
+        domain: "jobs".into(),
+        target,
+        ..v1::GetFenceRequest::default()
+    }
+}
+
+fn of(commit: v1::Commit) -> v1::CommitRequest {
+    let commit = Some(commit);
+    v1::CommitRequest { commit }
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn an_empty_key_is_malformed_everywhere_and_an_empty_value_is_a_value() {
+async fn an_empty_name_is_malformed_in_every_call() {
     let place = Place::new();
     let server = place.start(&SMALL);
     let epoch = domain(&server, "jobs", &by_job()).await;
     let mut raw = server.raw().await;
-    let good = Commit::new(jobs())
-        .under(authority(epoch, 1, "a"))
-        .put(key("job/k"), value(""))
-        .to_wire();
+    let held = authority(epoch, 1, "a");
+    let good = Commit::new(jobs()).under(held.clone());
+    let good = good.put(key("job/k"), value("")).to_wire();
     for commit in with_empty_key(&good) {
-        let commit = Some(commit);
         assert!(
-            is_malformed(
-                raw.commit(v1::CommitRequest {
-                    commit: commit.clone()
-                })
-                .await
-            ),
+            is_malformed(raw.commit(of(commit.clone())).await),
             "{commit:?}"
         );
+        let commit = Some(commit);
         assert!(is_malformed(raw.judge(v1::JudgeRequest { commit }).await));
     }
-    let get = |key: &'static [u8]| v1::GetRequest {
-        domain: "jobs".into(),
-        key: key.into(),
-        ..v1::GetRequest::default()
-    };
     assert!(is_malformed(raw.get(get(b"")).await));
-    let fence = |target| v1::GetFenceRequest {
-        domain: "jobs".into(),
-        target,
-        ..v1::GetFenceRequest::default()
-    };
-    use v1::get_fence_request::Target;
-    assert!(is_malformed(
-        raw.get_fence(fence(Some(Target::Key(Bytes::new())))).await
-    ));
-    assert!(is_malformed(raw.get_fence(fence(None)).await));
+    let by_key = fence_of(Some(Target::Key(Bytes::new())));
+    assert!(is_malformed(raw.get_fence(by_key).await));
+    assert!(is_malformed(raw.get_fence(fence_of(None)).await));
     // The guard of keys whose first component is empty has an empty name.
-    raw.get_fence(fence(Some(Target::Guard(Bytes::new()))))
-        .await
-        .unwrap();
-
-    assert!(
-        raw.get(get(b"job/k"))
-            .await
-            .unwrap()
-            .into_inner()
-            .record
-            .is_none()
-    );
-    raw.commit(v1::CommitRequest {
-        commit: Some(good.clone()),
-    })
-    .await
-    .unwrap();
-    let record = raw
-        .get(get(b"job/k"))
-        .await
-        .unwrap()
-        .into_inner()
-        .record
-        .unwrap();
-    assert!(record.value.is_empty() && record.generation > 0);
-
-    let mut nobody = good.clone();
-    let holder = v1::Authority {
-        holder: Bytes::new(),
-        ..authority(epoch, 1, "a").to_wire()
+    let by_guard = fence_of(Some(Target::Guard(Bytes::new())));
+    raw.get_fence(by_guard).await.unwrap();
+    let holder = Bytes::new();
+    let nobody = v1::Authority {
+        holder,
+        ..held.to_wire()
     };
-    nobody.authority = Some(v1::commit::Authority::One(holder));
-    assert!(is_malformed(
-        raw.commit(v1::CommitRequest {
-            commit: Some(nobody)
-        })
-        .await
-    ));
+    let authority = Some(v1::commit::Authority::One(nobody));
+    let nobody = v1::Commit {
+        authority,
+        ..good.clone()
+    };
+    assert!(is_malformed(raw.commit(of(nobody)).await));
     let nowhere = v1::Commit {
         domain: String::new(),
-        ..good
+        ..good.clone()
     };
-    assert!(is_malformed(
-        raw.commit(v1::CommitRequest {
-            commit: Some(nowhere)
-        })
-        .await
-    ));
-    assert!(is_malformed(
-        raw.commit(v1::CommitRequest { commit: None }).await
-    ));
+    assert!(is_malformed(raw.commit(of(nowhere)).await));
+    let nothing = v1::CommitRequest { commit: None };
+    assert!(is_malformed(raw.commit(nothing).await));
+    raw.commit(of(good)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_value_is_a_value() {
+    let place = Place::new();
+    let server = place.start(&SMALL);
+    let epoch = domain(&server, "jobs", &by_job()).await;
+    let mut raw = server.raw().await;
+    let found = raw.get(get(b"job/k")).await.unwrap().into_inner();
+    assert_eq!(found.record, None);
+    let commit = Commit::new(jobs()).under(authority(epoch, 1, "a"));
+    let commit = commit.put(key("job/k"), value(""));
+    raw.commit(request(&commit)).await.unwrap();
+    let found = raw.get(get(b"job/k")).await.unwrap().into_inner();
+    let record = found.record.unwrap();
+    assert!(record.value.is_empty() && record.generation > 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,8 +3,8 @@
 use std::num::NonZeroU64;
 
 use highwater_core::{
-    Admission, Commit, Condition, DomainName, Epoch, ExpectedDestination, Generation, Guard,
-    GuardRule, HolderBinding, Incarnation, IncarnationMark, Policy, Revision,
+    Admission, Commit, Condition, DomainName, Epoch, EpochMark, ExpectedDestination, Generation,
+    Guard, GuardRule, HolderBinding, Incarnation, IncarnationMark, Policy, Revision,
 };
 use highwater_proto::convert::ToWire;
 use highwater_proto::v1;
@@ -32,101 +32,71 @@ fn in_domain(name: &str) -> Commit {
     Commit::new(DomainName::new(name).unwrap())
 }
 
-/// Commits for every reason, after `job` was fenced at 5 by `b` and `job/k` written.
-async fn refusals(server: &Server, epoch: Epoch) -> Vec<Refused> {
+fn refused(reason: &'static str, code: Code, commit: Commit) -> Refused {
+    Refused {
+        reason,
+        code,
+        commit,
+    }
+}
+
+/// Commits that the other policies refuse.
+async fn of_other_domains(server: &Server) -> Vec<Refused> {
     let versioned = Policy::default().with_admission(Admission::Versioned);
     domain(server, "versioned", &versioned).await;
     let steps = Policy::default().with_max_sequence_step(NonZeroU64::new(10));
     let steps = domain(server, "steps", &steps).await;
     let bound = Policy::default().with_holder_binding(HolderBinding::Exact);
     let bound = domain(server, "bound", &bound).await;
+    let put = |name, held| in_domain(name).under(held).put(key("k"), value(""));
     let client = server.client().await;
-    let fenced = in_domain("steps")
-        .under(authority(steps, 1, "a"))
-        .put(key("k"), value(""));
+    let fenced = put("steps", authority(steps, 1, "a"));
     client.commit(&fenced).await.unwrap();
-    let own = client.destination();
+    let unconditional = in_domain("versioned").put(key("k"), value(""));
+    let jump = put("steps", authority(steps, 12, "a"));
+    let nobody = put("bound", authority(bound, 1, "a"));
+    vec![
+        refused("PreconditionRequired", Code::InvalidArgument, unconditional),
+        refused("SequenceJump", Code::FailedPrecondition, jump),
+        refused("WrongHolder", Code::PermissionDenied, nobody),
+    ]
+}
+
+/// Commits for every reason, where `job` was fenced at 5 by `b` and `job/k` is written.
+async fn refusals(server: &Server, epoch: Epoch) -> Vec<Refused> {
+    let own = server.client().await.destination();
     let mark = IncarnationMark::new(!own.incarnation.mark().get());
     let incarnation = Incarnation::new(own.incarnation.number(), mark);
     let foreign = ExpectedDestination { incarnation, ..own };
+    let fork = Epoch::new(epoch.number(), EpochMark::new(!epoch.mark().get()));
     let put = |commit: Commit| commit.put(key("job/k"), value("late"));
-    let held = authority(epoch, 5, "b");
+    let under = |epoch, sequence, holder| {
+        let held = authority(epoch, sequence, holder);
+        in_domain("jobs").under(held)
+    };
+    let held = || under(epoch, 5, "b");
+    let elsewhere = in_domain("nowhere").under(authority(epoch, 5, "b"));
     let absent = Condition::GenerationIs {
         key: key("job/k"),
         generation: None,
     };
-    let other_epoch = Epoch::new(
-        epoch.number(),
-        highwater_core::EpochMark::new(!epoch.mark().get()),
-    );
-    let stop = Code::FailedPrecondition;
-    let list = [
-        (
-            "Malformed",
-            Code::InvalidArgument,
-            in_domain("jobs").under(held.clone()),
-        ),
-        (
+    let (wrong, stop) = (Code::InvalidArgument, Code::FailedPrecondition);
+    let mut all = vec![
+        refused("Malformed", wrong, held()),
+        refused(
             "WrongDestination",
             stop,
-            put(in_domain("jobs")
-                .under(held.clone())
-                .for_destination(foreign)),
+            put(held().for_destination(foreign)),
         ),
-        (
-            "UnknownDomain",
-            Code::NotFound,
-            put(in_domain("nowhere").under(held.clone())),
-        ),
-        (
-            "AuthorityRequired",
-            Code::InvalidArgument,
-            put(in_domain("jobs")),
-        ),
-        (
-            "PreconditionRequired",
-            Code::InvalidArgument,
-            put(in_domain("versioned")),
-        ),
-        (
-            "UnknownEpoch",
-            stop,
-            put(in_domain("jobs").under(authority(other_epoch, 9, "b"))),
-        ),
-        (
-            "StaleTerm",
-            stop,
-            put(in_domain("jobs").under(authority(epoch, 4, "b"))),
-        ),
-        (
-            "HolderConflict",
-            stop,
-            put(in_domain("jobs").under(authority(epoch, 5, "a"))),
-        ),
-        (
-            "SequenceJump",
-            stop,
-            in_domain("steps")
-                .under(authority(steps, 12, "a"))
-                .put(key("k"), value("")),
-        ),
-        (
-            "WrongHolder",
-            Code::PermissionDenied,
-            put(in_domain("bound").under(authority(bound, 1, "a"))),
-        ),
-        (
-            "ConditionFailed",
-            Code::Aborted,
-            put(in_domain("jobs").under(held).when(absent)),
-        ),
+        refused("UnknownDomain", Code::NotFound, put(elsewhere)),
+        refused("AuthorityRequired", wrong, put(in_domain("jobs"))),
+        refused("UnknownEpoch", stop, put(under(fork, 9, "b"))),
+        refused("StaleTerm", stop, put(under(epoch, 4, "b"))),
+        refused("HolderConflict", stop, put(under(epoch, 5, "a"))),
+        refused("ConditionFailed", Code::Aborted, put(held().when(absent))),
     ];
-    list.map(|(reason, code, commit)| Refused {
-        reason,
-        code,
-        commit,
-    })
-    .into()
+    all.extend(of_other_domains(server).await);
+    all
 }
 
 async fn revision(raw: &mut Raw) -> u64 {
@@ -165,7 +135,7 @@ async fn every_refusal_has_its_status_and_its_evidence_and_changes_nothing() {
             assert_eq!(rejection.reason.code(), refused.reason);
             assert_eq!(rejection.observed.revision.get(), before);
         }
-        let evidence = [&commit, &judged].map(|status| highwater_proto::status::rejection(status));
+        let evidence = [&commit, &judged].map(highwater_proto::status::rejection);
         assert_eq!(evidence[0], evidence[1]);
     }
     // A fresh authority that only asks raises nothing either.
