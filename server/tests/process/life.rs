@@ -263,3 +263,61 @@ async fn keys_that_exist_throughout_are_listed_once_while_others_come_and_go() {
         .collect();
     assert_eq!(kept, wanted);
 }
+
+/// Bytes of all files of a store.
+fn disk_bytes(place: &Place) -> u64 {
+    let files = std::fs::read_dir(place.data()).unwrap();
+    files
+        .map(|file| file.unwrap().metadata().unwrap().len())
+        .sum()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn overwriting_takes_no_more_disk_even_under_a_reader_that_stalls() {
+    let place = Place::new();
+    let server = place.start(&with(&["--snapshot-age=1s", "--page-bytes=64KiB"]));
+    let (client, _, session) = writer(&server, "w").await;
+    let overwrite = async |rounds: u64| {
+        for _ in 0..rounds {
+            // A hundred keys of 40 KiB, twenty at a time.
+            let mut writing = tokio::task::JoinSet::new();
+            for lane in 0..20 {
+                let session = session.clone();
+                writing.spawn(async move {
+                    for number in 0..5 {
+                        let key = key(format!("k/{lane}-{number}"));
+                        session.put(key, value([b'.'; 40_000])).await.unwrap();
+                    }
+                });
+            }
+            writing.join_all().await;
+        }
+    };
+    overwrite(2).await;
+    let keys = ScanKeys::Range(KeyRange::all());
+    let mut stalled = client.scan(&jobs(), keys, None, None).await.unwrap();
+    let first = stalled.next().await.unwrap().unwrap().revision;
+    overwrite(count("HIGHWATER_OVERWRITE_ROUNDS", 10)).await;
+    // Whatever the reader does, its revision isn't kept for longer than was said.
+    let let_go = async {
+        while client.status().await.unwrap().counters["snapshots"] > 0 {
+            overwrite(1).await;
+        }
+    };
+    tokio::time::timeout(TOO_LONG, let_go).await.unwrap();
+    let taken = disk_bytes(&place);
+    overwrite(6).await;
+    let later = disk_bytes(&place);
+    println!("{taken} bytes on disk, {later} after 24 MB more");
+    assert!(later < taken + (12 << 20), "{taken}, then {later}");
+    let ended = loop {
+        match stalled.next().await {
+            Ok(page) => assert_eq!(page.unwrap().revision, first),
+            Err(error) => break error,
+        }
+    };
+    let ClientError::ReadFailed(status) = ended else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(status.code(), tonic::Code::Aborted);
+}
