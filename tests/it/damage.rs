@@ -107,14 +107,31 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Every file of a directory, but for the lock, which is empty and comes and goes.
+/// Every file of a directory at one moment, also while a store works on it: read until it reads the
+/// same twice. But for the lock, which is empty and comes and goes.
 fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut before = read_all(dir);
+    loop {
+        let again = read_all(dir);
+        if again == before {
+            return again;
+        }
+        before = again;
+    }
+}
+
+fn read_all(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(dir).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
-        if name != "lock" {
-            files.insert(name, fs::read(entry.path()).unwrap());
+        if name == "lock" {
+            continue;
+        }
+        match fs::read(entry.path()) {
+            Ok(bytes) => drop(files.insert(name, bytes)),
+            // Renamed since it was listed.
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::NotFound),
         }
     }
     files
