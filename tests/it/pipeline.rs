@@ -111,6 +111,38 @@ fn a_refusal_that_rests_on_what_was_lost_is_not_told() {
 }
 
 #[test]
+fn the_index_never_holds_what_the_log_may_still_lose() {
+    let (disk, store, mut model) = make();
+    let large = |number: usize| {
+        let change = Change::Put(format!("k{number}").into(), vec![1; 3_000], String::new());
+        Request::of("d", vec![change])
+    };
+    // At half of its bound the memory is closed and asked to be written to the index.
+    let half = tight().memory_bytes / 2;
+    let mut number = 0;
+    while store.status().memory_bytes + 3_500 < half {
+        assert_eq!(
+            code(store.commit(large(number).typed().unwrap())),
+            "Accepted"
+        );
+        model.apply(&large(number));
+        number += 1;
+    }
+    disk.hold();
+    let closing = submit(&store, &large(number));
+    disk.wait_for_sync();
+    for _ in 0..LOOKS {
+        let indexed = store.status().indexed.get();
+        assert!(indexed <= model.revision, "{indexed} is in the index");
+        thread::park_timeout(Duration::from_millis(1));
+    }
+    disk.release();
+    assert_eq!(code(closing.wait()), "Accepted");
+    model.apply(&large(number));
+    compare(&store.snapshot().unwrap(), &model);
+}
+
+#[test]
 fn a_full_queue_refuses_and_what_was_queued_is_answered() {
     let (disk, store, mut model) = make();
     disk.hold();
