@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use rustix::io::Errno;
+
 use crate::frame::FrameFault;
 use crate::lsn::Lsn;
 use crate::options::OptionsError;
@@ -24,8 +26,9 @@ pub enum LogError {
         /// The longest one that is allowed.
         max_payload_bytes: u32,
     },
-    /// There is no space for another segment. Nothing was appended, the log can be used, and the
-    /// same call may be tried again once there is space or a segment was recycled.
+    /// There is no space for another segment, or no file descriptor. Nothing was appended, the log
+    /// can be used, and the same call may be tried again once there is space or a segment was
+    /// recycled.
     Full {
         /// The file that found no space.
         file: String,
@@ -323,7 +326,7 @@ pub(crate) fn io_error(op: IoOp, file: &str) -> impl FnOnce(io::Error) -> LogErr
     }
 }
 
-/// As [`io_error`], where a lack of space is no failure of the storage.
+/// As [`io_error`], where a lack of space, or of file descriptors, is no failure of the storage.
 pub(crate) fn space_error(op: IoOp, file: &str) -> impl FnOnce(io::Error) -> LogError {
     move |source| {
         if lacks_space(&source) {
@@ -343,5 +346,11 @@ pub(crate) fn space_error(op: IoOp, file: &str) -> impl FnOnce(io::Error) -> Log
 
 fn lacks_space(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge) || lacks_descriptors(error)
+}
+
+/// Whether the process or the machine has too many files open: nothing was touched, and it passes.
+fn lacks_descriptors(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::MFILE | Errno::NFILE))
 }

@@ -321,3 +321,47 @@ async fn overwriting_takes_no_more_disk_even_under_a_reader_that_stalls() {
     };
     assert_eq!(status.code(), tonic::Code::Aborted);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_connections_than_files_leave_the_server_serving() {
+    let place = Place::new();
+    let mut limited = std::process::Command::new("sh");
+    let limit = "ulimit -n 64; exec \"$0\" \"$@\"";
+    limited.args(["-c", limit, env!("CARGO_BIN_EXE_highwater")]);
+    let server = place.launch(limited, &SMALL).unwrap();
+    let (client, _, session) = writer(&server, "w").await;
+    let mut flood = Vec::new();
+    for _ in 0..100 {
+        flood.push(TcpStream::connect(server.address).await.unwrap());
+    }
+    // Segments are made and recycled meanwhile.
+    let mut acknowledged = Vec::new();
+    for number in 0..300 {
+        let key = key(format!("k/{number}"));
+        match session.put(key.clone(), value([b'.'; 2_000])).await {
+            Ok(_) => acknowledged.push(key),
+            // For want of files there may be no room for a while; that isn't the end of the store.
+            Err(ClientError::Unavailable(rejection)) => {
+                assert_eq!(rejection.reason.code(), "DiskFull", "{}", place.said());
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    drop(flood);
+    let again = async {
+        while let Err(error) = session.put(key("k/after"), value("")).await {
+            assert!(matches!(error, ClientError::Unavailable(_)), "{error:?}");
+            tokio::task::yield_now().await;
+        }
+        server.client().await
+    };
+    let other = tokio::time::timeout(TOO_LONG, again).await.unwrap();
+    for key in acknowledged {
+        for client in [&client, &other] {
+            let found = client.get(&jobs(), &key, None).await.unwrap();
+            assert!(found.record.is_some());
+        }
+    }
+    server.signal("TERM");
+    assert_eq!(server.ended().await.code(), Some(0), "{}", place.said());
+}
