@@ -39,10 +39,12 @@ fn main() -> Result<()> {
             };
             let limit = bare_limit(dir.path(), writers, measure_for())?;
             let parts_of_threads = parts(&threads)?;
-            by_threads.push(sample(limit, || run_threads(&store, parts_of_threads))?);
+            by_threads.push(Sample::take(limit, || {
+                run_threads(&store, parts_of_threads)
+            })?);
             let limit = bare_limit(dir.path(), writers, measure_for())?;
             let parts_of_tasks = parts(&tasks)?;
-            by_tasks.push(sample(limit, || {
+            by_tasks.push(Sample::take(limit, || {
                 run_tasks(&runtime, &store, parts_of_tasks)
             })?);
         }
@@ -51,21 +53,6 @@ fn main() -> Result<()> {
     }
     store.close()?;
     Ok(())
-}
-
-fn sample(
-    (limit, sync): (f64, Duration),
-    run: impl FnOnce() -> Result<Vec<Duration>>,
-) -> Result<Sample> {
-    let start = Instant::now();
-    let latencies = run()?;
-    let rate = latencies.len() as f64 / start.elapsed().as_secs_f64();
-    Ok(Sample {
-        rate,
-        limit,
-        sync,
-        latencies,
-    })
 }
 
 fn run_threads(store: &Store, writers: Vec<Writer>) -> Result<Vec<Duration>> {

@@ -49,9 +49,11 @@ fn main() -> Result<()> {
         for _ in 0..rounds() {
             case += 2;
             let limit = bare_limit(dir.path(), in_flight, measure_for())?;
-            unary.push(sample(limit, || bench.unary(in_flight, case))?);
+            unary.push(Sample::take(limit, || bench.unary(in_flight, case))?);
             let limit = bare_limit(dir.path(), in_flight, measure_for())?;
-            streaming.push(sample(limit, || bench.streaming(in_flight, case + 1))?);
+            streaming.push(Sample::take(limit, || {
+                bench.streaming(in_flight, case + 1)
+            })?);
         }
         report.line(&format!("{in_flight} unary"), &unary);
         report.line(&format!("{in_flight} streaming"), &streaming);
@@ -61,21 +63,6 @@ fn main() -> Result<()> {
     server.block_on(served)??;
     store.close()?;
     Ok(())
-}
-
-fn sample(
-    (limit, sync): (f64, Duration),
-    run: impl FnOnce() -> Result<Vec<Duration>>,
-) -> Result<Sample> {
-    let start = Instant::now();
-    let latencies = run()?;
-    let rate = latencies.len() as f64 / start.elapsed().as_secs_f64();
-    Ok(Sample {
-        rate,
-        limit,
-        sync,
-        latencies,
-    })
 }
 
 /// The client's side of the measurement.

@@ -1,6 +1,6 @@
 //! The printed table: medians of several rounds, and the ratio of each pair.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// One round of one case.
 #[derive(Clone, Debug)]
@@ -13,6 +13,29 @@ pub struct Sample {
     pub sync: Duration,
     /// The time of every commit, unordered.
     pub latencies: Vec<Duration>,
+}
+
+impl Sample {
+    /// Runs a case once, beside a limit that was just measured: its rate and the median time of a
+    /// group. The case returns the time of every commit.
+    ///
+    /// # Errors
+    ///
+    /// What the case returns.
+    pub fn take<E>(
+        (limit, sync): (f64, Duration),
+        case: impl FnOnce() -> Result<Vec<Duration>, E>,
+    ) -> Result<Self, E> {
+        let start = Instant::now();
+        let latencies = case()?;
+        let rate = latencies.len() as f64 / start.elapsed().as_secs_f64();
+        Ok(Self {
+            rate,
+            limit,
+            sync,
+            latencies,
+        })
+    }
 }
 
 /// A table that grows by a line for each case.
