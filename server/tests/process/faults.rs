@@ -102,8 +102,8 @@ fn is_poisoned(error: &ClientError) -> bool {
     matches!(reason, Some(Reason::Unavailable(Unavailable::Poisoned)))
 }
 
-/// Writes from many tasks until the store is poisoned. Gives what was acknowledged, the first twenty
-/// included, and how many outcomes are unknown.
+/// Writes from many tasks until the store is poisoned. Gives what was acknowledged, with the first
+/// twenty, and how many outcomes are unknown.
 async fn write_until_poisoned(session: &Session) -> (Vec<u64>, u64) {
     let mut accepted: Vec<u64> = (0..20).collect();
     let mut unknown = 0;

@@ -11,7 +11,7 @@ use crate::support::{
     Place, Random, SMALL, TOO_LONG, authority, count, jobs, key, value, with, writer,
 };
 
-/// Beginnings of an HTTP/2 connection: what a client says first, and a header frame without its end.
+/// The beginning of an HTTP/2 connection: what a client says first, and half a header frame.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 const HALF_A_CALL: &[u8] = b"\0\0\x40\x01\x04\0\0\0\x01\x83\x86";
 

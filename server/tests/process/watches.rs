@@ -11,7 +11,8 @@ use crate::support::{Place, Random, SMALL, Server, count, jobs, key, value, with
 /// The keys that each commit changed, by its revision.
 type Seen = BTreeMap<u64, BTreeSet<Vec<u8>>>;
 
-/// Follows `k/` from a revision on, to another one or until the server is gone; tells how far it got.
+/// Follows `k/` from a revision on, to another one or until the server is gone, and tells how far
+/// it got.
 async fn follow(
     client: &Client,
     after: Option<Revision>,
