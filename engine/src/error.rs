@@ -173,8 +173,8 @@ impl fmt::Display for StorageError {
 
 impl std::error::Error for StorageError {}
 
-/// Why a store couldn't be opened. Nothing on disk was changed, except that the unconfirmed rest of
-/// the last log frame may have been cleared.
+/// Why a store couldn't be opened. No content of it was changed: at most the unconfirmed rest of
+/// the last log frame was cleared, and the index finished its own recovery.
 #[derive(Debug)]
 pub enum OpenError {
     /// A setting is out of its bounds.
@@ -223,7 +223,7 @@ impl fmt::Display for OpenError {
                 detail,
             } => write!(
                 f,
-                "{file} is damaged at byte {offset}: {detail}; restore it, nothing was changed"
+                "{file} is damaged at byte {offset}: {detail}; restore it"
             ),
             Self::Log(error) => error.fmt(f),
             Self::Index(error) => write!(f, "{error}; the log alone can't rebuild the index"),

@@ -106,7 +106,9 @@ impl Shared {
                 self.judge_create(writer, &base, create, availability)
             }
         };
-        if matches!(answer, Err(Error::Storage(_))) && self.latch.is_index_away() {
+        // The index was closed to be opened anew, or has been opened anew meanwhile.
+        let replaced = || !Arc::ptr_eq(&base, &self.base.load());
+        if matches!(answer, Err(Error::Storage(_))) && (self.latch.is_index_away() || replaced()) {
             return Judged::Blocked(Box::new(pending));
         }
         self.queue.release(&pending);

@@ -18,7 +18,10 @@ fn with_condition(condition: &str) -> String {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "one document with every field, and what each must become")]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one document with every field, and what each must become"
+)]
 fn every_field_is_read() {
     let digest = "ab".repeat(32);
     let text = format!(
