@@ -8,6 +8,8 @@ use std::task::Waker;
 use highwater_core::{Change, Effect, Revision};
 use parking_lot::Mutex;
 
+use crate::weight;
+
 /// What an effect takes beside its contents, in bytes.
 const EFFECT_OVERHEAD_BYTES: usize = 256;
 
@@ -129,13 +131,7 @@ fn bytes_of(effect: &Effect) -> usize {
     else {
         return EFFECT_OVERHEAD_BYTES;
     };
-    let record_bytes = records.iter().map(|change| {
-        let value = change
-            .record
-            .as_ref()
-            .map_or(0, |record| record.value.as_bytes().len());
-        change.key.as_bytes().len() + value + EFFECT_OVERHEAD_BYTES
-    });
-    let fence_bytes = fences.len() * EFFECT_OVERHEAD_BYTES;
-    record_bytes.sum::<usize>() + fence_bytes + EFFECT_OVERHEAD_BYTES
+    let rows: usize = records.iter().map(weight::of_record_change).sum();
+    let raised: usize = fences.iter().map(weight::of_fence_change).sum();
+    rows + raised + EFFECT_OVERHEAD_BYTES
 }

@@ -18,11 +18,10 @@ use crate::queue::{Pending, Request};
 use crate::shared::{Shared, Writer};
 use crate::threads::PanicGuard;
 use crate::ticket::{Answer, Outcome};
+use crate::weight;
 
 /// After so many requests the lock is offered to whoever wants to take the group.
 const TURN_COMMITS: usize = 32;
-/// What a row counts in the memory for hot rows, beside its value.
-const HOT_ROW_BYTES: usize = 160;
 /// One ready segment is kept back for what frees room.
 const KEPT_BACK_SEGMENTS: usize = SPARE_SEGMENTS as usize - 1;
 
@@ -261,18 +260,14 @@ impl Writer {
             return;
         };
         for change in records {
-            let value = change
-                .record
-                .as_ref()
-                .map_or(0, |record| record.value.as_bytes().len());
+            let bytes = weight::of_record_change(change);
             let name = (*domain, change.key.clone());
-            self.hot_records
-                .put(name, change.record.clone(), value + HOT_ROW_BYTES);
+            self.hot_records.put(name, change.record.clone(), bytes);
         }
         for change in fences {
+            let bytes = weight::of_fence_change(change);
             let name = (*domain, change.guard.clone());
-            self.hot_fences
-                .put(name, Some(change.fence.clone()), HOT_ROW_BYTES);
+            self.hot_fences.put(name, Some(change.fence.clone()), bytes);
         }
     }
 }
@@ -292,7 +287,8 @@ fn fetch(
             Some(fence) => fence,
             None => {
                 let fence = at.fence(domain, guard)?;
-                writer.hot_fences.put(name, fence.clone(), HOT_ROW_BYTES);
+                let bytes = weight::of_fence(guard, fence.as_ref());
+                writer.hot_fences.put(name, fence.clone(), bytes);
                 fence
             }
         };
@@ -304,12 +300,8 @@ fn fetch(
             Some(record) => record,
             None => {
                 let record = at.record(domain.id, &need.key)?;
-                let value = record
-                    .as_ref()
-                    .map_or(0, |record| record.value.as_bytes().len());
-                writer
-                    .hot_records
-                    .put(name, record.clone(), value + HOT_ROW_BYTES);
+                let bytes = weight::of_row(need.key.as_bytes(), record.as_deref());
+                writer.hot_records.put(name, record.clone(), bytes);
                 record
             }
         };

@@ -12,8 +12,7 @@ use crossbeam_skiplist::SkipMap;
 use highwater_core::limits::KEY_BYTES_MAX;
 use highwater_core::{Change, DomainId, Effect, Fence, Guard, Key, KeyRange, Record, Revision};
 
-/// What a row takes beside its bytes: list node, counts, pointers. An estimate that errs high.
-const ROW_OVERHEAD_BYTES: usize = 256;
+use crate::weight;
 
 type Versioned<N> = (DomainId, N, Reverse<Revision>);
 
@@ -50,16 +49,12 @@ impl Layer {
         {
             let mut added = 0_usize;
             for change in records {
-                let value = change
-                    .record
-                    .as_ref()
-                    .map_or(0, |r| r.value.as_bytes().len());
-                added += change.key.as_bytes().len() + value + ROW_OVERHEAD_BYTES;
+                added += weight::of_record_change(change);
                 let name = (*domain, change.key.clone(), Reverse(revision));
                 self.records.insert(name, change.record.clone());
             }
             for change in fences {
-                added += change.guard.as_bytes().len() + ROW_OVERHEAD_BYTES;
+                added += weight::of_fence_change(change);
                 let name = (*domain, change.guard.clone(), Reverse(revision));
                 self.fences.insert(name, change.fence.clone());
             }

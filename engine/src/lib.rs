@@ -49,6 +49,7 @@ mod threads;
 mod ticket;
 mod wait;
 mod watch;
+mod weight;
 
 pub use highwater_core::{
     Admission, Authorities, Authority, AuthorityError, Availability, Commit, Condition,
