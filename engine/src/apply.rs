@@ -32,7 +32,7 @@ pub(crate) fn apply(
     let mut run = || -> Redb<Applied> {
         let mut transaction = database.begin_write()?;
         // The allocator's state is saved with the commit, so that opening after a crash needn't
-        // walk the whole file.
+        // rebuild it.
         transaction.set_quick_repair(true);
         put_domains(&transaction, domains)?;
         put_records(&transaction, layer, &mut applied.deletions)?;

@@ -71,6 +71,24 @@ pub(crate) fn open(
     Ok((database, faults))
 }
 
+/// Reads every page of the index and compares it with its checksum. What a lookup would take from a
+/// page that changed behind our back can't be told from the truth: a fence that is missing would let
+/// an old holder write. It costs one pass over the file, so it is done once, at opening.
+///
+/// # Errors
+///
+/// [`StorageError::Index`] if a page isn't what was written.
+pub(crate) fn verify(database: &mut Database) -> Result<(), StorageError> {
+    match database.check_integrity() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(StorageError::Index {
+            what: "verify",
+            detail: "a page doesn't have its checksum".into(),
+        }),
+        Err(error) => Err(index_error("verify")(error.into())),
+    }
+}
+
 /// The index as it is now; `None` if no checkpoint has ever been finished.
 ///
 /// # Errors

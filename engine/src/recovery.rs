@@ -177,7 +177,8 @@ struct Opened {
 /// beginning, and made anew from it: nothing is lost by that. Else it is an error.
 fn open_index(disk: &Arc<dyn Disk>, config: &Config, found: &Found) -> Result<Opened, OpenError> {
     let open = || -> Result<Opened, StorageError> {
-        let (database, faults) = index::open(disk, config.index_cache_bytes)?;
+        let (mut database, faults) = index::open(disk, config.index_cache_bytes)?;
+        index::verify(&mut database)?;
         let index = index::snapshot(&database)?;
         Ok(Opened {
             database,

@@ -3,10 +3,10 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use highwater::{OpenError, Store};
+use highwater::{Admission, GuardRule, OpenError, Store};
 
-use super::{Left, contents, logged, put, refused};
-use crate::support::{commit_in_both, compare, tight};
+use super::{Left, contents, copy, logged, put, refused};
+use crate::support::{commit_in_both, compare, create, model_of, policy, tight};
 
 #[test]
 fn a_second_opener_is_refused_and_the_first_is_unharmed() {
@@ -152,5 +152,52 @@ fn files_of_another_store_are_refused() {
             .snapshot()
             .unwrap(),
         &left.model,
+    );
+}
+
+#[test]
+fn a_byte_of_the_index_that_changed_is_refused_and_never_read() {
+    // Every value is long enough to be found in the file, and no two are the same.
+    let value = |number: usize| format!("<{number:04}>").repeat(400).into_bytes();
+    let dir = tempfile::tempdir().unwrap();
+    let whole = dir.path().join("whole");
+    let store = Store::open(&whole, tight()).unwrap();
+    let mut model = model_of(&store);
+    let open = policy(GuardRule::Key, Admission::Open);
+    create(&store, &mut model, "d", open);
+    for number in 0..120 {
+        let request = put(&format!("k{number}"), &value(number));
+        assert_eq!(commit_in_both(&store, &mut model, &request), "Accepted");
+    }
+    store.close().unwrap();
+    let index = contents(&whole)["index.redb"].clone();
+    let mut changed = 0;
+    for number in (0..120).step_by(7) {
+        let value = value(number);
+        let places = index.windows(value.len()).enumerate();
+        for (at, _) in places.filter(|(_, bytes)| *bytes == value.as_slice()) {
+            let copied = dir.path().join("changed");
+            copy(&whole, &copied);
+            let mut bytes = index.clone();
+            bytes[at + 1_000] ^= 1;
+            fs::write(copied.join("index.redb"), &bytes).unwrap();
+            match Store::open(&copied, tight()) {
+                // The page isn't in use any more.
+                Ok(store) => compare(&store.snapshot().unwrap(), &model),
+                Err(error) => {
+                    assert!(matches!(error, OpenError::Index(_)), "{error}");
+                    changed += 1;
+                }
+            }
+            fs::remove_dir_all(&copied).unwrap();
+        }
+    }
+    assert!(
+        changed >= 10,
+        "only {changed} of the changes were in pages in use"
+    );
+    compare(
+        &Store::open(&whole, tight()).unwrap().snapshot().unwrap(),
+        &model,
     );
 }
