@@ -26,6 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .client_mod_attribute(".", "#[cfg(feature = \"client\")]")
         .server_mod_attribute(".", "#[cfg(feature = \"server\")]")
         .build_transport(false)
+        .codec_path("crate::codec::BoundedCodec")
         .compile_fds(descriptors)?;
     Ok(())
 }

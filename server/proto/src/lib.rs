@@ -6,6 +6,8 @@
 //!   [`highwater_core::Malformed`].
 //! * [`status`] turns a rejection into a gRPC status with details, and back.
 
+#[cfg(any(feature = "client", feature = "server"))]
+mod codec;
 pub mod convert;
 pub mod status;
 
