@@ -12,8 +12,9 @@ use crate::error::StorageError;
 use crate::index::IndexSnapshot;
 use crate::layer::Layer;
 
-/// How many rows a condition on a prefix may look at in the index. Above that the store says that
-/// it remembers changes only since the last checkpoint.
+/// How many rows the conditions on prefixes of one commit may look at in the index, all together:
+/// whoever judges holds everybody up. Above that the store says that it remembers changes only since
+/// the last checkpoint.
 pub(crate) const PREFIX_ROWS_MAX: usize = 16_384;
 
 /// One index and the layers over it, newest first. Replaced as a whole, never changed, except that
@@ -134,11 +135,12 @@ impl<'a> At<'a> {
     }
 
     /// The row of a prefix as a decision needs it. The layers know every change since the last
-    /// checkpoint; older ones are looked up row by row, up to [`PREFIX_ROWS_MAX`].
+    /// checkpoint; older ones are looked up row by row, as many as are `left`.
     pub(crate) fn prefix_row(
         &self,
         domain: DomainId,
         need: &PrefixNeed,
+        left: &mut usize,
     ) -> Result<PrefixRow, StorageError> {
         let range = KeyRange::of_prefix(need.prefix.as_bytes());
         let in_layer = |layer: &Arc<Layer>| {
@@ -164,12 +166,13 @@ impl<'a> At<'a> {
         let Some(index) = self.base.index.as_ref().filter(|_| !answered) else {
             return Ok(row);
         };
-        let deletion = index.last_deletion(domain, &range, PREFIX_ROWS_MAX)?;
-        for (count, record) in index.range(domain, &range)?.enumerate() {
-            if count >= PREFIX_ROWS_MAX || deletion.is_none() {
+        let deletion = index.last_deletion(domain, &range, left)?;
+        for record in index.range(domain, &range)? {
+            if *left == 0 || deletion.is_none() {
                 row.remembers_since = self.base.indexed;
                 return Ok(row);
             }
+            *left -= 1;
             row.changed_at = row.changed_at.max(Some(record?.1.changed_at));
         }
         if deletion.is_none() {
@@ -195,9 +198,10 @@ impl<'a> At<'a> {
             view.keys
                 .push((need.key.clone(), self.key_row(domain.id, need, record)?));
         }
+        let mut left = PREFIX_ROWS_MAX;
         for need in &needs.prefixes {
-            view.prefixes
-                .push((need.prefix.clone(), self.prefix_row(domain.id, need)?));
+            let row = self.prefix_row(domain.id, need, &mut left)?;
+            view.prefixes.push((need.prefix.clone(), row));
         }
         Ok(())
     }

@@ -242,12 +242,13 @@ impl IndexSnapshot {
         }))
     }
 
-    /// The deletions of a range: the latest of them, if at most `max` rows have to be looked at.
+    /// The deletions of a range: the latest of them, if no more rows than are `left` have to be looked
+    /// at; those that were are taken off.
     pub(crate) fn last_deletion(
         &self,
         domain: DomainId,
         range: &KeyRange,
-        max: usize,
+        left: &mut usize,
     ) -> Result<Option<Option<Revision>>, StorageError> {
         let wrong = index_error("read deletions");
         let start = row_key(domain, &range.start);
@@ -258,10 +259,11 @@ impl IndexSnapshot {
         let end = end.max(start.clone());
         let rows = self.deletions.range(start.as_slice()..end.as_slice());
         let mut last = None;
-        for (count, row) in rows.map_err(|error| wrong(error.into()))?.enumerate() {
-            if count >= max {
+        for row in rows.map_err(|error| wrong(error.into()))? {
+            if *left == 0 {
                 return Ok(None);
             }
+            *left -= 1;
             let (_, revision) = row.map_err(|error| wrong(error.into()))?;
             last = last.max(Revision::new(revision.value()));
         }

@@ -10,7 +10,7 @@ use highwater_core::{
 };
 use parking_lot::MutexGuard;
 
-use crate::base::Base;
+use crate::base::{Base, PREFIX_ROWS_MAX};
 use crate::clock::wall_clock_ms;
 use crate::config::{SEGMENT_HEADER_BYTES, SPARE_SEGMENTS};
 use crate::error::{Error, StorageError};
@@ -308,9 +308,10 @@ fn fetch(
         view.keys
             .push((need.key.clone(), at.key_row(domain.id, need, record)?));
     }
+    let mut left = PREFIX_ROWS_MAX;
     for need in &needs.prefixes {
-        view.prefixes
-            .push((need.prefix.clone(), at.prefix_row(domain.id, need)?));
+        let row = at.prefix_row(domain.id, need, &mut left)?;
+        view.prefixes.push((need.prefix.clone(), row));
     }
     Ok(())
 }
