@@ -2,7 +2,7 @@
 //! the role.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 use highwater_core::Unavailable;
 use highwater_wal::{Log, LogError};
@@ -36,6 +36,8 @@ impl Shared {
     pub(crate) fn sync_groups(&self, max: usize) {
         let mut done = 0;
         loop {
+            // Pairs with the one below, as where requests are judged.
+            fence(Ordering::SeqCst);
             let Some(mut log) = self.log.try_lock() else {
                 return;
             };
@@ -48,6 +50,7 @@ impl Shared {
                 done += 1;
             }
             drop(log);
+            fence(Ordering::SeqCst);
             // Whoever filled the group while the log was held relies on this look.
             if self.open_answers.load(Ordering::SeqCst) == 0 {
                 return;

@@ -2,7 +2,7 @@
 //! the lock has the role; nobody waits for it.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 use highwater_core::{
     Availability, Change, Commit, CreateDomain, Domain, Effect, Footprint, Malformed, Observed,
@@ -46,6 +46,9 @@ impl Shared {
     /// True if it stopped for want of room.
     pub(crate) fn judge_all(&self) -> bool {
         loop {
+            // Pairs with the one below: a lock that looks held is let go of only before a look that
+            // sees what was queued. The lock alone doesn't order the two on every processor.
+            fence(Ordering::SeqCst);
             let Some(mut writer) = self.writer.try_lock() else {
                 return false;
             };
@@ -55,6 +58,7 @@ impl Shared {
                 .store(writer.group.answers.len(), Ordering::SeqCst);
             self.blocked.store(blocked, Ordering::SeqCst);
             drop(writer);
+            fence(Ordering::SeqCst);
             // Whoever queued while the lock was held found it taken and relies on this look.
             if blocked || self.queue.len() == 0 {
                 return blocked;
