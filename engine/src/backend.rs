@@ -6,8 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use highwater_wal::DiskFile;
 
-/// What went wrong with the index's file since it was opened. The index itself can't be asked:
-/// after any failure it answers that there was one.
+/// What went wrong with the index's file since it was opened.
+///
+/// redb isn't told of a failed write or sync: it would answer nothing any more after that, not even
+/// what it had long made durable. From the first failure on nothing more reaches the file, which so
+/// stays as a crash at that moment would have left it, and whoever asked for the change has to look
+/// here before believing in it. Pages that a reader can still see are never overwritten, so reads
+/// go on.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     failed: AtomicBool,
@@ -16,16 +21,20 @@ pub(crate) struct Faults {
 impl Faults {
     /// Whether a write or a sync failed. What is on disk is then unknown, and what reads back from
     /// memory proves nothing. That there was no space to grow isn't such a failure: nothing had
-    /// been written by then.
+    /// been written by then, and redb is told.
     pub(crate) fn write_failed(&self) -> bool {
         self.failed.load(Ordering::SeqCst)
     }
 
-    fn note<T>(&self, result: io::Result<T>) -> io::Result<T> {
-        if result.is_err() {
-            self.failed.store(true, Ordering::SeqCst);
+    /// Does a change of the file, unless an earlier one failed.
+    fn attempt(&self, change: impl FnOnce() -> io::Result<()>) {
+        if self.write_failed() {
+            return;
         }
-        result
+        if let Err(error) = change() {
+            self.failed.store(true, Ordering::SeqCst);
+            tracing::error!(%error, "a write or a sync of the index failed");
+        }
     }
 }
 
@@ -58,17 +67,19 @@ impl redb::StorageBackend for IndexFile {
     /// not in the middle of a transaction's write-out.
     fn set_len(&self, len: u64) -> io::Result<()> {
         if len > self.file.len()? {
-            self.file.allocate(len)
-        } else {
-            self.faults.note(self.file.set_len(len))
+            return self.file.allocate(len);
         }
+        self.faults.attempt(|| self.file.set_len(len));
+        Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.faults.note(self.file.sync_data())
+        self.faults.attempt(|| self.file.sync_data());
+        Ok(())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.faults.note(self.file.write_all_at(offset, data))
+        self.faults.attempt(|| self.file.write_all_at(offset, data));
+        Ok(())
     }
 }

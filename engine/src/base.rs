@@ -13,8 +13,8 @@ use crate::index::IndexSnapshot;
 use crate::layer::Layer;
 
 /// How many rows the conditions on prefixes of one commit may look at in the index, all together:
-/// whoever judges holds everybody up. Above that the store says that it remembers changes only since
-/// the last checkpoint.
+/// whoever judges holds everybody up. Above that the store says that it remembers changes only
+/// since the last checkpoint.
 pub(crate) const PREFIX_ROWS_MAX: usize = 16_384;
 
 /// One index and the layers over it, newest first. Replaced as a whole, never changed, except that

@@ -111,7 +111,7 @@ impl Checkpointer {
             what: "checkpoint",
             detail: "it isn't open".into(),
         };
-        let (database, _) = self.index.as_ref().ok_or_else(missing)?;
+        let (database, faults) = self.index.as_ref().ok_or_else(missing)?;
         let before = base.index.as_ref().map(|index| index.applied);
         let applied = Applied {
             destination: self.shared.destination,
@@ -131,6 +131,7 @@ impl Checkpointer {
             applied,
             self.shared.config.deletions_max,
         )?;
+        index::believed(faults, "checkpoint")?;
         index::snapshot(database)
     }
 
@@ -163,37 +164,45 @@ impl Checkpointer {
 
     /// After a failed write or sync nobody knows what the disk holds, and the log may not be given
     /// back ever again: poisoned. For want of space nothing had been written: the index is opened
-    /// anew, and the same layer tried again later.
+    /// anew, since it answers nothing any more, and the same layer is tried again later.
     fn failed(&mut self, error: &StorageError) -> Step {
         let lost = self
             .index
             .as_ref()
             .is_none_or(|(_, faults)| faults.write_failed());
         if lost {
-            self.shared.latch.poison();
-            tracing::error!(%error, "the index failed: no more writes are accepted until a reopen");
-            self.shared.judge_signal.raise();
-            self.shared.log_signal.raise();
+            self.poison(
+                error,
+                "the index failed: no more writes are accepted until a reopen",
+            );
             return Step::Stop;
         }
+        self.shared.latch.set_index_away(true);
         if self.shared.latch.set_index_full(true) {
             tracing::warn!(%error, "no room for the checkpoint: no more data is taken");
         }
         self.shared.judge_signal.raise();
-        match self.reopen() {
+        let reopened = self.reopen();
+        self.shared.latch.set_index_away(false);
+        match reopened {
             Ok(()) => Step::Later(RETRY),
             Err(error) => {
-                tracing::error!(%error, "the index couldn't be opened again");
-                self.shared.latch.poison();
+                self.poison(&error, "the index couldn't be opened again");
                 Step::Stop
             }
         }
     }
 
+    fn poison(&self, error: &StorageError, what: &'static str) {
+        self.shared.latch.poison();
+        tracing::error!(%error, "{what}");
+        self.shared.judge_signal.raise();
+        self.shared.log_signal.raise();
+    }
+
     fn reopen(&mut self) -> Result<(), StorageError> {
         // The old one must be gone before the file is opened again. Until the new one is published
         // under the writer's lock, whoever judges lets requests wait that need it.
-        self.shared.latch.set_index_away(true);
         self.index = None;
         let (database, faults) =
             index::open(&self.shared.disk, self.shared.config.index_cache_bytes)?;
@@ -204,7 +213,6 @@ impl Checkpointer {
         self.shared
             .base
             .store(Arc::new(with_index(&base, base.layers.clone(), snapshot)));
-        self.shared.latch.set_index_away(false);
         Ok(())
     }
 }

@@ -68,12 +68,26 @@ pub(crate) fn open(
             faults: Arc::clone(&faults),
         })
         .map_err(|error| index_error("open")(error.into()))?;
+    believed(&faults, "open")?;
     Ok((database, faults))
 }
 
+/// Whether what redb says it has written can be believed.
+///
+/// # Errors
+///
+/// [`StorageError::Index`] if a write or a sync has failed.
+pub(crate) fn believed(faults: &Faults, what: &'static str) -> Result<(), StorageError> {
+    if faults.write_failed() {
+        let detail = "a write or a sync failed".into();
+        return Err(StorageError::Index { what, detail });
+    }
+    Ok(())
+}
+
 /// Reads every page of the index and compares it with its checksum. What a lookup would take from a
-/// page that changed behind our back can't be told from the truth: a fence that is missing would let
-/// an old holder write. It costs one pass over the file, so it is done once, at opening.
+/// page that changed behind our back can't be told from the truth: a fence that is missing would
+/// let an old holder write. It costs one pass over the file, so it is done once, at opening.
 ///
 /// # Errors
 ///
@@ -242,8 +256,8 @@ impl IndexSnapshot {
         }))
     }
 
-    /// The deletions of a range: the latest of them, if no more rows than are `left` have to be looked
-    /// at; those that were are taken off.
+    /// The deletions of a range: the latest of them, if no more rows than are `left` have to be
+    /// looked at; those that were are taken off.
     pub(crate) fn last_deletion(
         &self,
         domain: DomainId,

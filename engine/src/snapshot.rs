@@ -20,7 +20,8 @@ pub const PAGE_ROWS_MAX: usize = 10_000;
 pub const PAGE_BYTES_MAX: usize = 2 << 20;
 
 /// How often a read is tried again while the index is being opened anew after a full disk.
-const REOPEN_TRIES: u32 = 100;
+const AWAY_TRIES: u32 = 100;
+const FAILED_TRIES: u32 = 10;
 const REOPEN_WAIT: Duration = Duration::from_millis(10);
 
 /// The durable state at one revision. Cheap to clone. It may be held for
@@ -136,7 +137,7 @@ impl Snapshot {
             let base = self.0.base.load_full().ok_or(Error::SnapshotExpired)?;
             match read(base.at(self.0.revision)) {
                 Ok(value) => return Ok(value),
-                Err(StorageError::Index { .. }) if tries < REOPEN_TRIES => {
+                Err(StorageError::Index { .. }) if tries < self.patience() => {
                     tries += 1;
                     self.refresh(&base);
                 }
@@ -145,7 +146,17 @@ impl Snapshot {
         }
     }
 
-    /// Takes over the newest base if it shows this revision too.
+    /// How often a failed read of the index is tried again: while it is known to be away, and a few
+    /// times in case that this isn't known yet.
+    fn patience(&self) -> u32 {
+        if self.0.shared.latch.is_index_away() {
+            AWAY_TRIES
+        } else {
+            FAILED_TRIES
+        }
+    }
+
+    /// Takes over the newest base if it shows this revision too, else waits a little.
     fn refresh(&self, held: &Arc<Base>) {
         let newest = self.0.shared.base.load_full();
         if Arc::ptr_eq(&newest, held) || newest.indexed > self.0.revision {
