@@ -15,7 +15,7 @@ use crate::clock::wall_clock_ms;
 use crate::config::{SEGMENT_HEADER_BYTES, SPARE_SEGMENTS};
 use crate::error::{Error, StorageError};
 use crate::queue::{Pending, Request};
-use crate::shared::{Shared, Writer};
+use crate::shared::{HotRow, Shared, Writer};
 use crate::threads::PanicGuard;
 use crate::ticket::{Answer, Outcome};
 use crate::weight;
@@ -145,7 +145,9 @@ impl Shared {
                 self.pool.spares().saturating_sub(kept_back)
             })
         };
-        if has_place(KEPT_BACK_SEGMENTS) && !memory_tight {
+        // On a full disk the segment kept back may be the active one by now: it isn't for data.
+        let kept = !self.latch.is_full() || self.pool.spares() >= KEPT_BACK_SEGMENTS;
+        if kept && has_place(KEPT_BACK_SEGMENTS) && !memory_tight {
             return Admit::Judge(Availability::Ready);
         }
         if !self.latch.is_full() {
@@ -253,26 +255,34 @@ fn incomplete(view: &View) -> Error {
 impl Writer {
     /// Makes an effect part of the state that the next request is judged on.
     fn fold(&mut self, effect: &Effect) {
-        self.revision = effect.revision();
-        self.group.layer.fold(effect);
-        let Change::Commit {
+        let revision = effect.revision();
+        self.revision = revision;
+        let layer = Arc::clone(&self.group.layer);
+        if let Change::Commit {
             domain,
             records,
             fences,
         } = effect.change()
-        else {
-            return;
-        };
-        for change in records {
-            let bytes = weight::of_record_change(change);
-            let name = (*domain, change.key.clone());
-            self.hot_records.put(name, change.record.clone(), bytes);
+        {
+            for change in records {
+                let name = (*domain, change.key.clone());
+                let known = self.hot_records.get(&name).and_then(|row| row.slot);
+                let slot = layer.put(*domain, change, revision, known.as_ref());
+                let row = HotRow {
+                    record: change.record.clone(),
+                    slot: Some(slot),
+                };
+                let bytes = weight::of_record_change(change);
+                self.hot_records.put(name, row, bytes);
+            }
+            for change in fences {
+                layer.raise(*domain, change, revision);
+                let bytes = weight::of_fence_change(change);
+                let name = (*domain, change.guard.clone());
+                self.hot_fences.put(name, Some(change.fence.clone()), bytes);
+            }
         }
-        for change in fences {
-            let bytes = weight::of_fence_change(change);
-            let name = (*domain, change.guard.clone());
-            self.hot_fences.put(name, Some(change.fence.clone()), bytes);
-        }
+        layer.advance(revision);
     }
 }
 
@@ -301,11 +311,15 @@ fn fetch(
     for need in &needs.keys {
         let name = (domain.id, need.key.clone());
         let record = match writer.hot_records.get(&name) {
-            Some(record) => record,
+            Some(row) => row.record,
             None => {
                 let record = at.record(domain.id, &need.key)?;
                 let bytes = weight::of_row(need.key.as_bytes(), record.as_deref());
-                writer.hot_records.put(name, record.clone(), bytes);
+                let row = HotRow {
+                    record: record.clone(),
+                    slot: None,
+                };
+                writer.hot_records.put(name, row, bytes);
                 record
             }
         };

@@ -5,31 +5,25 @@
 
 use std::cmp::Reverse;
 use std::ops::Bound;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 use crossbeam_skiplist::SkipMap;
 use highwater_core::limits::KEY_BYTES_MAX;
-use highwater_core::{Change, DomainId, Effect, Fence, Guard, Key, KeyRange, Record, Revision};
+use highwater_core::{
+    Change, DomainId, Effect, Fence, FenceChange, Guard, Key, KeyRange, RecordChange, Revision,
+};
 
+use crate::versions::{KeyVersion, Versions};
 use crate::weight;
 
-type Versioned<N> = (DomainId, N, Reverse<Revision>);
-
-/// The version of a key that a layer holds.
-#[derive(Clone, Debug)]
-pub(crate) struct KeyVersion {
-    /// When it was written.
-    pub(crate) revision: Revision,
-    /// What was written; `None` for a deletion.
-    pub(crate) record: Option<Arc<Record>>,
-}
-
 /// A range of effects in memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Layer {
-    records: SkipMap<Versioned<Key>, Option<Arc<Record>>>,
-    fences: SkipMap<Versioned<Guard>, Fence>,
+    /// Tells the layers of a process apart.
+    id: u64,
+    records: SkipMap<(DomainId, Key), Arc<Versions>>,
+    fences: SkipMap<(DomainId, Guard, Reverse<Revision>), Fence>,
     bytes: AtomicUsize,
     /// The raw last revision folded in; 0 for none.
     last_revision: AtomicU64,
@@ -37,29 +31,81 @@ pub(crate) struct Layer {
     last_lsn: AtomicU64,
 }
 
+/// Where a layer keeps the versions of a key. It doesn't keep the layer alive.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    layer: u64,
+    versions: Weak<Versions>,
+}
+
+impl Default for Layer {
+    fn default() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            records: SkipMap::new(),
+            fences: SkipMap::new(),
+            bytes: AtomicUsize::new(0),
+            last_revision: AtomicU64::new(0),
+            last_lsn: AtomicU64::new(0),
+        }
+    }
+}
+
 impl Layer {
     /// Folds an effect in. Only the one writer may call it.
     pub(crate) fn fold(&self, effect: &Effect) {
-        let revision = effect.revision();
         if let Change::Commit {
             domain,
             records,
             fences,
         } = effect.change()
         {
-            let mut added = 0_usize;
             for change in records {
-                added += weight::of_record_change(change);
-                let name = (*domain, change.key.clone(), Reverse(revision));
-                self.records.insert(name, change.record.clone());
+                self.put(*domain, change, effect.revision(), None);
             }
             for change in fences {
-                added += weight::of_fence_change(change);
-                let name = (*domain, change.guard.clone(), Reverse(revision));
-                self.fences.insert(name, change.fence.clone());
+                self.raise(*domain, change, effect.revision());
             }
-            self.bytes.fetch_add(added, Ordering::Relaxed);
         }
+        self.advance(effect.revision());
+    }
+
+    /// Folds one record's change in, and says where it went; `known` is where an earlier one went.
+    pub(crate) fn put(
+        &self,
+        domain: DomainId,
+        change: &RecordChange,
+        revision: Revision,
+        known: Option<&Slot>,
+    ) -> Slot {
+        let here = known.filter(|slot| slot.layer == self.id);
+        let versions = here
+            .and_then(|slot| slot.versions.upgrade())
+            .unwrap_or_else(|| {
+                let name = (domain, change.key.clone());
+                let entry = self.records.get_or_insert_with(name, Arc::default);
+                Arc::clone(entry.value())
+            });
+        versions.push(revision, change.record.clone());
+        let bytes = weight::of_record_change(change);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Slot {
+            layer: self.id,
+            versions: Arc::downgrade(&versions),
+        }
+    }
+
+    /// Folds one fence's change in.
+    pub(crate) fn raise(&self, domain: DomainId, change: &FenceChange, revision: Revision) {
+        let name = (domain, change.guard.clone(), Reverse(revision));
+        self.fences.insert(name, change.fence.clone());
+        let bytes = weight::of_fence_change(change);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Notes that everything up to a revision is folded in.
+    pub(crate) fn advance(&self, revision: Revision) {
         self.last_revision.store(revision.get(), Ordering::Release);
     }
 
@@ -85,14 +131,8 @@ impl Layer {
 
     /// The newest version of a key that isn't later than `at`.
     pub(crate) fn record(&self, domain: DomainId, key: &Key, at: Revision) -> Option<KeyVersion> {
-        let from = (domain, key.clone(), Reverse(at));
-        let found = self.records.lower_bound(Bound::Included(&from))?;
-        let (of, name, Reverse(revision)) = found.key();
-        let hit = *of == domain && name == key;
-        hit.then(|| KeyVersion {
-            revision: *revision,
-            record: found.value().clone(),
-        })
+        let found = self.records.get(&(domain, key.clone()))?;
+        found.value().at(at)
     }
 
     /// The newest fence of a guard that isn't later than `at`.
@@ -113,51 +153,29 @@ impl Layer {
         // No key is empty or longer than the bound, so these two lie before all that can follow.
         let head = range.start.get(..KEY_BYTES_MAX).unwrap_or(&range.start);
         let lowest = Key::new(head).or_else(|_| Key::new([0]));
-        let start = lowest.map_or(Bound::Unbounded, |key| {
-            Bound::Included((domain, key, Reverse(Revision::MAX)))
-        });
-        let mut last: Option<Key> = None;
+        let start = lowest.map_or(Bound::Unbounded, |key| Bound::Included((domain, key)));
         self.records
             .range((start, Bound::Unbounded))
             .take_while(move |entry| {
-                let (of, key, _) = entry.key();
+                let (of, key) = entry.key();
                 let below = range
                     .end
                     .as_ref()
                     .is_none_or(|end| key.as_bytes() < end.as_slice());
                 *of == domain && below
             })
+            .filter(|entry| entry.key().1.as_bytes() >= range.start.as_slice())
             .filter_map(move |entry| {
-                let (_, key, Reverse(revision)) = entry.key();
-                let before = key.as_bytes() < range.start.as_slice();
-                if before || *revision > at || last.as_ref() == Some(key) {
-                    return None;
-                }
-                last = Some(key.clone());
-                let version = KeyVersion {
-                    revision: *revision,
-                    record: entry.value().clone(),
-                };
-                Some((key.clone(), version))
+                let version = entry.value().at(at)?;
+                Some((entry.key().1.clone(), version))
             })
     }
 
     /// Every key in its newest version, ordered by domain and key.
     pub(crate) fn newest_records(&self) -> impl Iterator<Item = (DomainId, Key, KeyVersion)> + '_ {
-        let mut last: Option<(DomainId, Key)> = None;
-        self.records.iter().filter_map(move |entry| {
-            let (domain, key, Reverse(revision)) = entry.key();
-            let seen = last
-                .as_ref()
-                .is_some_and(|(of, name)| of == domain && name == key);
-            if seen {
-                return None;
-            }
-            last = Some((*domain, key.clone()));
-            let version = KeyVersion {
-                revision: *revision,
-                record: entry.value().clone(),
-            };
+        self.records.iter().filter_map(|entry| {
+            let (domain, key) = entry.key();
+            let version = entry.value().at(Revision::MAX)?;
             Some((*domain, key.clone(), version))
         })
     }

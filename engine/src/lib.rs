@@ -47,6 +47,7 @@ mod tables;
 mod take_over;
 mod threads;
 mod ticket;
+mod versions;
 mod wait;
 mod watch;
 mod weight;

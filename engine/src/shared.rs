@@ -21,6 +21,7 @@ use crate::group::Group;
 use crate::history::History;
 use crate::hot::Hot;
 use crate::latch::Latch;
+use crate::layer::Slot;
 use crate::queue::{Pending, Queue};
 use crate::room::Room;
 use crate::snapshot::Registry;
@@ -71,12 +72,19 @@ pub(crate) struct Shared {
 pub(crate) struct Writer {
     /// The last revision judged; ahead of what is durable.
     pub(crate) revision: Revision,
-    pub(crate) hot_records: Hot<(DomainId, Key), Option<Arc<Record>>>,
+    pub(crate) hot_records: Hot<(DomainId, Key), HotRow>,
     pub(crate) hot_fences: Hot<(DomainId, Guard), Option<Fence>>,
     pub(crate) group: Group,
     pub(crate) inbox: VecDeque<Pending>,
     /// Log bytes written since the layer below was begun.
     pub(crate) log_bytes: u64,
+}
+
+/// The latest state of a key, and where its layer keeps it.
+#[derive(Clone, Debug)]
+pub(crate) struct HotRow {
+    pub(crate) record: Option<Arc<Record>>,
+    pub(crate) slot: Option<Slot>,
 }
 
 impl Shared {

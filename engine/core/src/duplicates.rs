@@ -29,6 +29,8 @@ pub(crate) fn guard_named_twice(commit: &Commit) -> Option<Guard> {
 }
 
 fn twice<'a, T: Ord + Clone + 'a>(names: impl Iterator<Item = &'a T>) -> Option<T> {
+    let mut names = names.peekable();
+    names.peek()?;
     let mut sorted: Vec<&T> = names.collect();
     sorted.sort_unstable();
     let mut pairs = sorted.iter().zip(sorted.iter().skip(1));
