@@ -21,31 +21,19 @@ fn main() -> Result<()> {
         .enable_all()
         .build()?;
     let report = Report::begin("fenced CAS writes, embedded, durable before the answer");
-    let mut case = 0;
+    let loaded = Work::load(&store, jobs, epoch);
+    let mut work = loaded.map_err(|error| error.to_string())?;
     for writers in [1_usize, 8, 64, 256] {
         let mut by_threads = Vec::new();
         let mut by_tasks = Vec::new();
         for _ in 0..rounds() {
-            let mut work = || {
-                case += 1;
-                Work::new(jobs.clone(), epoch, writers, case)
-            };
-            let work = [work(), work()];
-            let [threads, tasks] = work;
-            let parts = |work: &Work| -> Result<Vec<Writer>> {
-                (0..writers)
-                    .map(|n| work.writer(n).map_err(|e| e.to_string().into()))
-                    .collect()
-            };
             let limit = bare_limit(dir.path(), writers, measure_for())?;
-            let parts_of_threads = parts(&threads)?;
             by_threads.push(Sample::take(limit, || {
-                run_threads(&store, parts_of_threads)
+                run_threads(&store, &mut work, writers)
             })?);
             let limit = bare_limit(dir.path(), writers, measure_for())?;
-            let parts_of_tasks = parts(&tasks)?;
             by_tasks.push(Sample::take(limit, || {
-                run_tasks(&runtime, &store, parts_of_tasks)
+                run_tasks(&runtime, &store, &mut work, writers)
             })?);
         }
         report.line(&format!("{writers} threads"), &by_threads);
@@ -55,13 +43,14 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn run_threads(store: &Store, writers: Vec<Writer>) -> Result<Vec<Duration>> {
+fn run_threads(store: &Store, work: &mut Work, writers: usize) -> Result<Vec<Duration>> {
     let end = Instant::now() + measure_for();
-    let threads: Vec<_> = writers
+    let threads: Vec<_> = work
+        .share(writers)
         .into_iter()
         .map(|mut writer| {
             let store = store.clone();
-            std::thread::spawn(move || -> Result<Vec<Duration>> {
+            std::thread::spawn(move || -> Result<(Vec<Duration>, Writer)> {
                 let mut times = Vec::new();
                 while Instant::now() < end {
                     let (index, commit) = writer.commit().map_err(|e| e.to_string())?;
@@ -70,13 +59,15 @@ fn run_threads(store: &Store, writers: Vec<Writer>) -> Result<Vec<Duration>> {
                     times.push(begun.elapsed());
                     writer.note(index, &receipt);
                 }
-                Ok(times)
+                Ok((times, writer))
             })
         })
         .collect();
     let mut all = Vec::new();
     for thread in threads {
-        all.extend(thread.join().map_err(|_| "a writer panicked")??);
+        let (times, writer) = thread.join().map_err(|_| "a writer panicked")??;
+        all.extend(times);
+        work.give_back([writer]);
     }
     Ok(all)
 }
@@ -84,10 +75,12 @@ fn run_threads(store: &Store, writers: Vec<Writer>) -> Result<Vec<Duration>> {
 fn run_tasks(
     runtime: &tokio::runtime::Runtime,
     store: &Store,
-    writers: Vec<Writer>,
+    work: &mut Work,
+    writers: usize,
 ) -> Result<Vec<Duration>> {
     let end = Instant::now() + measure_for();
-    let tasks: Vec<_> = writers
+    let tasks: Vec<_> = work
+        .share(writers)
         .into_iter()
         .map(|mut writer| {
             let store = store.clone();
@@ -100,13 +93,15 @@ fn run_tasks(
                     times.push(begun.elapsed());
                     writer.note(index, &receipt);
                 }
-                Ok::<_, Box<dyn Error + Send + Sync>>(times)
+                Ok::<_, Box<dyn Error + Send + Sync>>((times, writer))
             })
         })
         .collect();
     let mut all = Vec::new();
     for task in tasks {
-        all.extend(runtime.block_on(task)??);
+        let (times, writer) = runtime.block_on(task)??;
+        all.extend(times);
+        work.give_back([writer]);
     }
     Ok(all)
 }

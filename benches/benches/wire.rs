@@ -5,7 +5,7 @@ use std::error::Error;
 use std::time::{Duration, Instant};
 
 use highwater::{Config, DomainName, Policy, Store};
-use highwater_benches::{Report, Sample, Work, Writer, bare_limit, measure_for, rounds};
+use highwater_benches::{Report, Sample, Work, bare_limit, measure_for, rounds};
 use highwater_client::{Client, ClientOptions, Session};
 use highwater_core::{Authority, Epoch};
 use highwater_server::{ServeOptions, serve};
@@ -36,6 +36,8 @@ fn main() -> Result<()> {
     ));
     let clients = Builder::new_multi_thread().enable_all().build()?;
     let client = clients.block_on(Client::connect(&address, ClientOptions::default()))?;
+    let loaded = Work::load(&store, jobs.clone(), epoch);
+    let mut work = loaded.map_err(|error| error.to_string())?;
     let bench = Bench {
         clients,
         client,
@@ -43,16 +45,14 @@ fn main() -> Result<()> {
         epoch,
     };
     let report = Report::begin("fenced CAS writes over gRPC, durable before the answer");
-    let mut case = 0;
     for in_flight in [1_usize, 8, 64, 256] {
         let (mut unary, mut streaming) = (Vec::new(), Vec::new());
         for _ in 0..rounds() {
-            case += 2;
             let limit = bare_limit(dir.path(), in_flight, measure_for())?;
-            unary.push(Sample::take(limit, || bench.unary(in_flight, case))?);
+            unary.push(Sample::take(limit, || bench.unary(in_flight, &mut work))?);
             let limit = bare_limit(dir.path(), in_flight, measure_for())?;
             streaming.push(Sample::take(limit, || {
-                bench.streaming(in_flight, case + 1)
+                bench.streaming(in_flight, &mut work)
             })?);
         }
         report.line(&format!("{in_flight} unary"), &unary);
@@ -74,24 +74,17 @@ struct Bench {
 }
 
 impl Bench {
-    fn writers(&self, count: usize, case: u64) -> Result<Vec<Writer>> {
-        let work = Work::new(self.jobs.clone(), self.epoch, count, case);
-        (0..count)
-            .map(|n| work.writer(n).map_err(|e| e.to_string().into()))
-            .collect()
-    }
-
     fn session(&self) -> Result<Session> {
         let authority = Authority::parse(&format!("{}/42@writer", self.epoch))?;
         Ok(self.client.session(self.jobs.clone(), authority))
     }
 
     /// One task for each writer, each with one call in flight.
-    fn unary(&self, in_flight: usize, case: u64) -> Result<Vec<Duration>> {
+    fn unary(&self, in_flight: usize, work: &mut Work) -> Result<Vec<Duration>> {
         let session = self.session()?;
         let end = Instant::now() + measure_for();
-        let tasks: Vec<_> = self
-            .writers(in_flight, case)?
+        let tasks: Vec<_> = work
+            .share(in_flight)
             .into_iter()
             .map(|mut writer| {
                 let session = session.clone();
@@ -104,22 +97,24 @@ impl Bench {
                         times.push(begun.elapsed());
                         writer.note(index, &receipt);
                     }
-                    Ok::<_, Box<dyn Error + Send + Sync>>(times)
+                    Ok::<_, Box<dyn Error + Send + Sync>>((times, writer))
                 })
             })
             .collect();
         let mut all = Vec::new();
         for task in tasks {
-            all.extend(self.clients.block_on(task)??);
+            let (times, writer) = self.clients.block_on(task)??;
+            all.extend(times);
+            work.give_back([writer]);
         }
         Ok(all)
     }
 
     /// One stream that always has so many commits in flight, each of another writer.
-    fn streaming(&self, in_flight: usize, case: u64) -> Result<Vec<Duration>> {
+    fn streaming(&self, in_flight: usize, work: &mut Work) -> Result<Vec<Duration>> {
         let session = self.session()?;
-        let mut writers = self.writers(in_flight, case)?;
-        self.clients.block_on(async {
+        let mut writers = work.share(in_flight);
+        let times = self.clients.block_on(async {
             let (mut commits, mut verdicts) = session.pipeline().await?;
             let end = Instant::now() + measure_for();
             // Verdicts come in order, so the one that is due belongs to the oldest commit.
@@ -145,7 +140,9 @@ impl Bench {
                 under_way.push_back((writer, index, Instant::now()));
                 sender.send(commit).await?;
             }
-            Ok(times)
-        })
+            Ok::<_, Box<dyn Error + Send + Sync>>(times)
+        })?;
+        work.give_back(writers);
+        Ok(times)
     }
 }
