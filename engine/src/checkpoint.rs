@@ -68,9 +68,8 @@ impl Checkpointer {
         if self.shared.latch.is_poisoned() {
             return;
         }
-        let mut writer = self.shared.writer.lock();
-        writer.group.layer = self.shared.begin_layer(&mut writer);
-        drop(writer);
+        self.shared
+            .with_writer(|writer| writer.group.layer = self.shared.begin_layer(writer));
         while matches!(self.step(), Step::Done) {}
     }
 
@@ -137,13 +136,13 @@ impl Checkpointer {
 
     /// Puts the new index below the layers that are still open. `None` leaves the index as it is.
     fn publish(&self, index: Option<IndexSnapshot>) {
-        let _writer = self.shared.writer.lock();
-        let base = self.shared.base.load_full();
-        let mut layers = base.layers.clone();
-        layers.pop();
-        self.shared
-            .base
-            .store(Arc::new(with_index(&base, layers, index)));
+        self.shared.with_writer(|_| {
+            let base = self.shared.base.load_full();
+            let mut layers = base.layers.clone();
+            layers.pop();
+            let next = with_index(&base, layers, index);
+            self.shared.base.store(Arc::new(next));
+        });
     }
 
     /// Gives back the log up to the layer's end, except what watches may still ask for.
@@ -208,11 +207,11 @@ impl Checkpointer {
             index::open(&self.shared.disk, self.shared.config.index_cache_bytes)?;
         let snapshot = index::snapshot(&database)?;
         self.index = Some((database, faults));
-        let _writer = self.shared.writer.lock();
-        let base = self.shared.base.load_full();
-        self.shared
-            .base
-            .store(Arc::new(with_index(&base, base.layers.clone(), snapshot)));
+        self.shared.with_writer(|_| {
+            let base = self.shared.base.load_full();
+            let next = with_index(&base, base.layers.clone(), snapshot);
+            self.shared.base.store(Arc::new(next));
+        });
         Ok(())
     }
 }

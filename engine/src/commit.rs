@@ -65,22 +65,18 @@ impl Shared {
     /// Takes the open group and leaves an empty one. Between two groups a full layer can be closed,
     /// so that no group's effects are ever spread over two layers.
     fn take_group(&self) -> Option<Group> {
-        let mut writer = self.writer.lock();
-        if writer.group.is_empty() {
-            return None;
-        }
-        let bytes = writer.group.frame.len();
-        writer.log_bytes = writer.log_bytes.saturating_add(bytes as u64);
-        self.room.set_in_flight(bytes);
-        let layer = self.layer_for_next(&mut writer);
-        let group = std::mem::replace(&mut writer.group, Group::new(layer, self.buffer()));
-        self.open_answers.store(0, Ordering::SeqCst);
-        let blocked = self.blocked.swap(false, Ordering::SeqCst);
-        drop(writer);
-        if blocked || self.queue.len() > 0 {
-            self.judge_signal.raise();
-        }
-        Some(group)
+        self.with_writer(|writer| {
+            if writer.group.is_empty() {
+                return None;
+            }
+            let bytes = writer.group.frame.len();
+            writer.log_bytes = writer.log_bytes.saturating_add(bytes as u64);
+            self.room.set_in_flight(bytes);
+            let layer = self.layer_for_next(writer);
+            let group = std::mem::replace(&mut writer.group, Group::new(layer, self.buffer()));
+            self.open_answers.store(0, Ordering::SeqCst);
+            Some(group)
+        })
     }
 
     /// The layer for the next group: a new one if this one is full and none waits to be written to

@@ -63,7 +63,7 @@ impl Default for Config {
             segment_bytes: 64 << 20,
             log_bytes: 512 << 20,
             memory_bytes: 256 << 20,
-            hot_bytes: 64 << 20,
+            hot_bytes: 256 << 20,
             index_cache_bytes: 128 << 20,
             queue_commits: 8_192,
             queue_bytes: 64 << 20,

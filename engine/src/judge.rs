@@ -42,6 +42,21 @@ enum Admit {
 }
 
 impl Shared {
+    /// Does something else than judging under the writer's lock. Whoever came to judge meanwhile
+    /// found the lock taken and went away, so what waits is looked for again afterwards.
+    pub(crate) fn with_writer<T>(&self, work: impl FnOnce(&mut Writer) -> T) -> T {
+        let mut writer = self.writer.lock();
+        let result = work(&mut writer);
+        let judging = writer.judging;
+        let left_over = !writer.inbox.is_empty();
+        drop(writer);
+        fence(Ordering::SeqCst);
+        if !judging && (left_over || self.queue.len() > 0) {
+            self.judge_signal.raise();
+        }
+        result
+    }
+
     /// Judges everything that waits, if nobody else is doing so, until there is nothing or no room.
     /// True if it stopped for want of room.
     pub(crate) fn judge_all(&self) -> bool {
@@ -53,7 +68,9 @@ impl Shared {
                 return false;
             };
             let _guard = PanicGuard(self);
+            writer.judging = true;
             let blocked = self.judge_inbox(&mut writer);
+            writer.judging = false;
             self.open_answers
                 .store(writer.group.answers.len(), Ordering::SeqCst);
             self.blocked.store(blocked, Ordering::SeqCst);
@@ -332,4 +349,52 @@ fn fetch(
         view.prefixes.push((need.prefix.clone(), row));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::store::Store;
+    use crate::ticket::{Outcome, promise};
+    use crate::wait::block_on_for;
+    use highwater_core::{Authority, Commit, DomainName, Key, Policy, Value};
+
+    use super::*;
+
+    /// What isn't answered by now never will be.
+    const FORGOTTEN: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn who_finds_the_lock_taken_is_called_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), crate::Config::default()).unwrap();
+        let name = DomainName::new("jobs").unwrap();
+        let domain = store
+            .create_domain(name.clone(), Policy::default(), None)
+            .unwrap();
+        let epoch = domain.epochs.current().epoch;
+        let authority = Authority::parse(&format!("{epoch}/1@a")).unwrap();
+        let request = || {
+            let key = Key::new("k").unwrap();
+            let commit = Commit::new(name.clone()).under(authority.clone());
+            Request::Commit(Box::new(commit.put(key, Value::new("v").unwrap())))
+        };
+        let shared = store.shared();
+        for in_inbox in [false, true] {
+            let (promise, waiting) = promise();
+            shared.with_writer(|writer| {
+                assert!(shared.queue.try_push(request(), promise).is_ok());
+                if in_inbox {
+                    shared.queue.drain_into(&mut writer.inbox);
+                }
+                assert!(!shared.drive(), "the lock is taken");
+            });
+            let answer = block_on_for(waiting, FORGOTTEN);
+            assert!(
+                matches!(answer, Some(Ok(Outcome::Committed(_)))),
+                "{answer:?}"
+            );
+        }
+    }
 }

@@ -76,6 +76,8 @@ pub(crate) struct Writer {
     pub(crate) hot_fences: Hot<(DomainId, Guard), Option<Fence>>,
     pub(crate) group: Group,
     pub(crate) inbox: VecDeque<Pending>,
+    /// Somebody judges, and has only let others have the lock for a moment.
+    pub(crate) judging: bool,
     /// Log bytes written since the layer below was begun.
     pub(crate) log_bytes: u64,
 }
@@ -165,6 +167,7 @@ impl Shared {
             hot_fences: Hot::new(config.hot_bytes / 4),
             group: Group::new(layer, FrameBuf::new()),
             inbox: VecDeque::new(),
+            judging: false,
             log_bytes,
         };
         let pool = log.pool();

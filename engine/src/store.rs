@@ -345,6 +345,14 @@ impl Store {
     }
 }
 
+#[cfg(test)]
+impl Store {
+    /// What the tests of the roles look into.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.0.shared
+    }
+}
+
 impl Handle {
     fn close(&self) -> Result<(), Error> {
         if !self.shared.latch.close() {
@@ -387,9 +395,9 @@ impl Drop for Handle {
 impl Shared {
     /// Whether everything that was queued is answered.
     fn is_drained(&self) -> bool {
-        let writer = self.writer.lock();
-        let idle = writer.inbox.is_empty() && writer.group.is_empty() && self.queue.len() == 0;
-        drop(writer);
+        let idle = self.with_writer(|writer| {
+            writer.inbox.is_empty() && writer.group.is_empty() && self.queue.len() == 0
+        });
         idle && self.log.try_lock().is_some()
     }
 
