@@ -5,7 +5,7 @@ use std::error::Error;
 use std::time::{Duration, Instant};
 
 use highwater::{Config, DomainName, Policy, Store};
-use highwater_benches::{Report, Sample, Work, Writer, bare_limit, measure_for, rounds};
+use highwater_benches::{Report, Sample, Work, Writer, bare_limit, measure_for, rounds, writers};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -23,7 +23,7 @@ fn main() -> Result<()> {
     let report = Report::begin("fenced CAS writes, embedded, durable before the answer");
     let loaded = Work::load(&store, jobs, epoch);
     let mut work = loaded.map_err(|error| error.to_string())?;
-    for writers in [1_usize, 8, 64, 256] {
+    for writers in writers(&[1, 8, 64, 256]) {
         let mut by_threads = Vec::new();
         let mut by_tasks = Vec::new();
         for _ in 0..rounds() {

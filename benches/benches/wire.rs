@@ -5,7 +5,7 @@ use std::error::Error;
 use std::time::{Duration, Instant};
 
 use highwater::{Config, DomainName, Policy, Store};
-use highwater_benches::{Report, Sample, Work, bare_limit, measure_for, rounds};
+use highwater_benches::{Report, Sample, Work, bare_limit, measure_for, rounds, writers};
 use highwater_client::{Client, ClientOptions, Session};
 use highwater_core::{Authority, Epoch};
 use highwater_server::{ServeOptions, serve};
@@ -45,7 +45,7 @@ fn main() -> Result<()> {
         epoch,
     };
     let report = Report::begin("fenced CAS writes over gRPC, durable before the answer");
-    for in_flight in [1_usize, 8, 64, 256] {
+    for in_flight in writers(&[1, 8, 64, 256]) {
         let (mut unary, mut streaming) = (Vec::new(), Vec::new());
         for _ in 0..rounds() {
             let limit = bare_limit(dir.path(), in_flight, measure_for())?;

@@ -32,6 +32,20 @@ pub fn rounds() -> u64 {
     from_environment("HIGHWATER_BENCH_ROUNDS", 3)
 }
 
+/// The numbers of writers that are measured: those named in `HIGHWATER_BENCH_WRITERS`, separated by
+/// commas, else all of `usual`.
+#[must_use]
+pub fn writers(usual: &[usize]) -> Vec<usize> {
+    let given = std::env::var("HIGHWATER_BENCH_WRITERS").unwrap_or_default();
+    let named = given.split(',').filter_map(|name| name.trim().parse().ok());
+    let named: Vec<usize> = named.filter(|number| *number > 0).collect();
+    if named.is_empty() {
+        usual.to_vec()
+    } else {
+        named
+    }
+}
+
 fn from_environment(name: &str, default: u64) -> u64 {
     let given = std::env::var(name).ok().and_then(|text| text.parse().ok());
     given.filter(|number| *number > 0).unwrap_or(default)
