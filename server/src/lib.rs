@@ -40,6 +40,7 @@ mod shutdown;
 mod status;
 mod stream;
 mod token;
+mod unread;
 mod verdicts;
 mod watch;
 

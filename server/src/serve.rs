@@ -15,6 +15,7 @@ use crate::listener::Listener;
 use crate::options::{COMMON_MESSAGE_BYTES, ServeOptions};
 use crate::service::Service;
 use crate::shutdown::Shutdown;
+use crate::unread::Attentive;
 
 /// Bytes that one call may send ahead of being read.
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
@@ -70,6 +71,7 @@ pub async fn serve(
     let service = HighwaterServer::new(Service::new(store, &options, ending.clone()))
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
         .max_encoding_message_size(ANSWER_BYTES_MAX);
+    let service = Attentive(service);
     let begin = {
         let ends = Arc::clone(&ends);
         async move {

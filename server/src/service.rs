@@ -25,6 +25,7 @@ use crate::shutdown::Ending;
 use crate::status;
 use crate::stream::{Commands, shutting_down};
 use crate::token::Listing;
+use crate::unread;
 use crate::verdicts::Verdicts;
 use crate::watch::send_changes;
 
@@ -60,7 +61,9 @@ impl Service {
         status::malformed(malformed, &self.store.status())
     }
 
+    /// How long a call may take. Every call begins with it.
     fn limit<T>(&self, request: &Request<T>) -> Result<Duration, Status> {
+        unread::begin(request.extensions());
         deadline::limit(request.metadata(), self.options.request_timeout)
     }
 

@@ -12,6 +12,7 @@ use tonic::{Code, Status, Streaming};
 use crate::admission::Place;
 use crate::shutdown::Ending;
 use crate::status;
+use crate::unread;
 use crate::verdicts::{Pending, Verdicts};
 
 /// The side of a commit stream that reads.
@@ -55,6 +56,10 @@ impl Commands {
             let commits = match message {
                 Ok(Some(message)) => message.commits,
                 Ok(None) => break None,
+                // A refusal of the codec has its word already.
+                Err(status) if status.details().is_empty() => {
+                    break Some(unread::refusal(&status));
+                }
                 Err(status) => break Some(status),
             };
             for streamed in commits {

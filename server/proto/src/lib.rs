@@ -9,6 +9,8 @@
 #[cfg(any(feature = "client", feature = "server"))]
 mod codec;
 pub mod convert;
+#[cfg(any(feature = "client", feature = "server"))]
+mod shape;
 pub mod status;
 
 /// The generated messages and stubs of the package `highwater.v1`.

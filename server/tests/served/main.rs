@@ -4,6 +4,7 @@
 mod harness;
 mod pages;
 mod pipelines;
+mod requests;
 mod sessions;
 mod shutdowns;
 mod watches;

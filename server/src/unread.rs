@@ -1,0 +1,96 @@
+//! Calls that end before the service sees them: their message is missing, cut short or not of the
+//! form. The transport tells them by a bare code, which after a write would mean an unknown outcome;
+//! here they get the word that nothing was done.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use highwater_proto::status::not_executed;
+use tonic::body::Body;
+use tonic::codegen::Service;
+use tonic::codegen::http::{Extensions, Request, Response};
+use tonic::server::NamedService;
+use tonic::{Code, Status};
+
+/// Set once the service sees a call.
+#[derive(Clone, Debug, Default)]
+struct Begun(Arc<AtomicBool>);
+
+/// Notes that the service sees a call: whatever it ends with from now on is the service's own word.
+pub(crate) fn begin(extensions: &Extensions) {
+    if let Some(Begun(begun)) = extensions.get() {
+        begun.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The status of a request that the transport couldn't read, with the word that it, and what a
+/// stream sent behind it, was not executed.
+pub(crate) fn refusal(status: &Status) -> Status {
+    let code = match status.code() {
+        Code::Internal | Code::Unknown => Code::InvalidArgument,
+        // The transport's code for a message that is too long.
+        Code::OutOfRange => Code::ResourceExhausted,
+        code => code,
+    };
+    not_executed(code, status.message())
+}
+
+/// A service whose calls all end with its own word, or with the word that it didn't see them.
+#[derive(Clone, Debug)]
+pub(crate) struct Attentive<S>(pub(crate) S);
+
+impl<S: NamedService> NamedService for Attentive<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+impl<S> Service<Request<Body>> for Attentive<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    S::Future: Unpin,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Answering<S::Future>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let begun = Begun::default();
+        request.extensions_mut().insert(begun.clone());
+        Answering {
+            answer: self.0.call(request),
+            begun,
+        }
+    }
+}
+
+/// A call on its way to its answer.
+pub(crate) struct Answering<F> {
+    answer: F,
+    begun: Begun,
+}
+
+impl<F> Future for Answering<F>
+where
+    F: Future<Output = Result<Response<Body>, Infallible>> + Unpin,
+{
+    type Output = Result<Response<Body>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Poll::Ready(Ok(answer)) = Pin::new(&mut self.answer).poll(context) else {
+            return Poll::Pending;
+        };
+        if self.begun.0.load(Ordering::Relaxed) {
+            return Poll::Ready(Ok(answer));
+        }
+        Poll::Ready(Ok(match Status::from_header_map(answer.headers()) {
+            Some(status) if status.details().is_empty() => refusal(&status).into_http(),
+            _ => answer,
+        }))
+    }
+}
