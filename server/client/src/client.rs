@@ -348,8 +348,22 @@ fn timed<M>(options: &ClientOptions, message: M) -> Request<M> {
     request
 }
 
-/// Refuses a message that no server takes.
-fn within_bound(message: &impl Message) -> Result<(), ClientError> {
+/// Refuses a message that no server takes, before it is sent.
+///
+/// # Errors
+///
+/// [`NotSent::TooLarge`] above [`MESSAGE_BYTES_MAX`].
+///
+/// ```
+/// use highwater_client::{ClientError, NotSent, within_bound};
+/// use highwater_proto::v1;
+///
+/// assert!(within_bound(&v1::CommitRequest { commit: None }).is_ok());
+/// let name = "n".repeat(32 << 20);
+/// let refused = within_bound(&v1::GetDomainRequest { destination: None, name });
+/// assert!(matches!(refused, Err(ClientError::NotSent(NotSent::TooLarge { .. }))));
+/// ```
+pub fn within_bound(message: &impl Message) -> Result<(), ClientError> {
     let (bytes, max) = (message.encoded_len(), MESSAGE_BYTES_MAX);
     if bytes > max {
         Err(NotSent::TooLarge { bytes, max }.into())

@@ -125,8 +125,14 @@ impl ClientError {
     /// What the status of a read means.
     #[must_use]
     pub fn of_read(status: Status) -> Self {
-        match known(&status) {
-            Some(error) => error,
+        if let Some(error) = known(&status) {
+            return error;
+        }
+        match status::too_old(&status) {
+            Some(too_old) => Self::WatchTooOld {
+                requested: Revision::from_wire(too_old.requested).ok(),
+                oldest: Revision::from_wire(too_old.oldest).ok(),
+            },
             None => Self::ReadFailed(Box::new(status)),
         }
     }
@@ -167,12 +173,6 @@ fn known(status: &Status) -> Option<ClientError> {
         // A reason of a newer server: nothing was done, but what it means isn't known.
         Some(Err(malformed)) => return Some(ClientError::Answer(malformed)),
         None => {}
-    }
-    if let Some(too_old) = status::too_old(status) {
-        return Some(ClientError::WatchTooOld {
-            requested: Revision::from_wire(too_old.requested).ok(),
-            oldest: Revision::from_wire(too_old.oldest).ok(),
-        });
     }
     if status::is_not_executed(status) {
         return Some(ClientError::NotSent(NotSent::Refused(Box::new(

@@ -36,7 +36,7 @@ mod scan;
 mod session;
 mod watch;
 
-pub use client::{Client, Found};
+pub use client::{Client, Found, within_bound};
 pub use error::{ClientError, NotSent};
 pub use options::ClientOptions;
 pub use pipeline::{Commits, PipelineVerdict, Verdicts};

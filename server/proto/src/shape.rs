@@ -72,55 +72,80 @@ impl Shape {
     /// its parts, be no more than `max`. Gives how many they are.
     ///
     /// It doesn't look at how a known value is written: decoding does.
-    pub(crate) fn check(&self, bytes: &[u8], max: usize) -> Result<usize, Misfit> {
-        let mut left = max;
-        self.walk(bytes, &mut left, max)?;
-        Ok(max.saturating_sub(left))
-    }
-
-    fn walk(&self, mut bytes: &[u8], left: &mut usize, max: usize) -> Result<(), Misfit> {
-        let message = self.name;
-        let unreadable = Misfit::Unreadable { message };
-        while bytes.has_remaining() {
-            let tag = varint(&mut bytes).ok_or(unreadable)?;
-            let number = tag >> 3;
-            let known = usize::try_from(number).ok();
-            let known = known.and_then(|number| self.fields.get(number));
-            let inner = match known {
-                None | Some(Field::Unknown) => {
-                    return Err(match number {
-                        0 => unreadable,
-                        field => Misfit::Unknown { message, field },
-                    });
-                }
-                Some(Field::Plain) => None,
-                Some(Field::Item) => {
-                    count(left, max)?;
-                    None
-                }
-                Some(Field::Message(inner)) => {
-                    count(left, max)?;
-                    Some(*inner)
-                }
-            };
-            let content = content(tag, &mut bytes).ok_or(unreadable)?;
-            match (inner, content) {
-                (None, _) => {}
-                (Some(inner), Some(content)) => inner.walk(content, left, max)?,
-                (Some(_), None) => return Err(unreadable),
-            }
+    pub(crate) fn check(&'static self, bytes: &[u8], max: usize) -> Result<usize, Misfit> {
+        let mut walk = Walk {
+            left: max,
+            misfit: Misfit::TooMany { max },
+        };
+        match walk.over(self, bytes) {
+            Some(()) => Ok(max.saturating_sub(walk.left)),
+            None => Err(walk.misfit),
         }
-        Ok(())
     }
 }
 
-fn count(left: &mut usize, max: usize) -> Result<(), Misfit> {
-    *left = left.checked_sub(1).ok_or(Misfit::TooMany { max })?;
-    Ok(())
+/// A walk over a request. Its steps say where they stopped, not why: that is put down once, so that
+/// what passes from step to step is small.
+struct Walk {
+    left: usize,
+    misfit: Misfit,
+}
+
+impl Walk {
+    fn over(&mut self, shape: &'static Shape, mut bytes: &[u8]) -> Option<()> {
+        while bytes.has_remaining() {
+            let Some(tag) = varint(&mut bytes) else {
+                return self.unreadable(shape);
+            };
+            let number = tag >> 3;
+            let known = usize::try_from(number).ok();
+            let inner = match known.and_then(|number| shape.fields.get(number)) {
+                None | Some(Field::Unknown) => return self.unknown(shape, number),
+                Some(Field::Plain) => None,
+                Some(Field::Item) => {
+                    self.count()?;
+                    None
+                }
+                Some(Field::Message(inner)) => {
+                    self.count()?;
+                    Some(*inner)
+                }
+            };
+            match (inner, content(tag, &mut bytes)) {
+                (None, Some(_)) => {}
+                (Some(inner), Some(Some(content))) => self.over(inner, content)?,
+                (_, None) | (Some(_), Some(None)) => return self.unreadable(shape),
+            }
+        }
+        Some(())
+    }
+
+    fn count(&mut self) -> Option<()> {
+        self.left = self.left.checked_sub(1)?;
+        Some(())
+    }
+
+    #[cold]
+    fn unreadable(&mut self, shape: &Shape) -> Option<()> {
+        let message = shape.name;
+        self.misfit = Misfit::Unreadable { message };
+        None
+    }
+
+    #[cold]
+    fn unknown(&mut self, shape: &Shape, field: u64) -> Option<()> {
+        let message = shape.name;
+        self.misfit = match field {
+            0 => Misfit::Unreadable { message },
+            field => Misfit::Unknown { message, field },
+        };
+        None
+    }
 }
 
 /// Takes a field's content: its bytes where it has a length, and none otherwise. `None` for what
 /// can't be read, groups among it: no message has any.
+#[inline]
 fn content<'a>(tag: u64, bytes: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
     let fixed = match tag & 7 {
         0 => {
@@ -141,8 +166,16 @@ fn content<'a>(tag: u64, bytes: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
     Some(None)
 }
 
+#[inline]
 fn varint(bytes: &mut &[u8]) -> Option<u64> {
-    prost::encoding::decode_varint(bytes).ok()
+    // Nearly every tag and length has one byte.
+    match bytes.split_first() {
+        Some((&byte, rest)) if byte < 0x80 => {
+            *bytes = rest;
+            Some(u64::from(byte))
+        }
+        _ => prost::encoding::decode_varint(bytes).ok(),
+    }
 }
 
 /// The shapes of the requests that are looked into, generated from their description.

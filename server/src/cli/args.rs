@@ -27,7 +27,8 @@ const EXIT_CODES: &str = "Exit codes:
   3  the authority is lost, or the destination is another one: stop
   4  a condition doesn't hold: read again and decide anew
   5  unavailable or overloaded: nothing was done, try again later
-  6  whether the write happened isn't known: read before you write again";
+  6  whether the write happened isn't known, or it was accepted and the answer couldn't be
+     written, which standard error then says: read before you write again";
 
 /// How results are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

@@ -80,7 +80,11 @@ async fn create(global: &Global, args: &CreateArgs, out: &mut Output) -> Result<
     let call = remote.client.create_domain(request);
     let answer = Remote::answer(remote.timeout, Effect::Writes, call).await?;
     let domain = read(answer.domain, Effect::Writes)?;
-    out.tell(|| json::domain(&domain), || text::domain(&domain))
+    out.tell_accepted(
+        domain.created_at,
+        || json::domain(&domain),
+        || text::domain(&domain),
+    )
 }
 
 async fn show(global: &Global, name: &str, out: &mut Output) -> Result<(), Failure> {
@@ -110,7 +114,7 @@ async fn list(global: &Global, out: &mut Output) -> Result<(), Failure> {
         .into_iter()
         .map(FromWire::from_wire)
         .collect();
-    let domains = domains.map_err(Failure::Answer)?;
+    let domains = domains.map_err(Failure::of_odd_read)?;
     match out.format() {
         Format::Table => out.tell(|| serde_json::Value::Null, || text::domains(&domains)),
         Format::Json => {
@@ -127,7 +131,7 @@ pub(crate) async fn status(global: &Global, out: &mut Output) -> Result<(), Fail
     let call = remote.client.status(request);
     let answer = Remote::answer(remote.timeout, Effect::Reads, call).await?;
     let own: ExpectedDestination =
-        required(answer.destination.clone(), "destination").map_err(Failure::Answer)?;
+        required(answer.destination.clone(), "destination").map_err(Failure::of_odd_read)?;
     let (id, incarnation) = (own.id.to_string(), own.incarnation.to_string());
     out.tell(
         || json::status(&id, &incarnation, &answer),

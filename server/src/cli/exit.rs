@@ -2,7 +2,10 @@
 
 use std::process::ExitCode;
 
-use highwater::{Reason, Unavailable};
+use highwater_client::{ClientError, NotSent};
+use tonic::Code;
+
+use super::failure::Effect;
 
 /// How a run ended. The numbers never change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,7 +22,7 @@ pub(crate) enum Exit {
     ConditionFailed = 4,
     /// Nothing was done; the same request may succeed later.
     Unavailable = 5,
-    /// Whether the write happened isn't known.
+    /// Whether the write happened isn't known, or it did and its answer couldn't be told.
     OutcomeUnknown = 6,
 }
 
@@ -30,33 +33,46 @@ impl From<Exit> for ExitCode {
 }
 
 impl Exit {
-    /// The code of a rejection.
-    pub(crate) const fn of(reason: &Reason) -> Self {
-        match reason {
-            Reason::Malformed(_) | Reason::AuthorityRequired | Reason::PreconditionRequired => {
+    /// The code of a call that has no result. What it means was decided by the client; this gives
+    /// it a number.
+    pub(crate) fn of(error: &ClientError, effect: Effect) -> Self {
+        match error {
+            ClientError::LostAuthority(_) | ClientError::SessionStopped { .. } => {
+                Self::LostAuthority
+            }
+            ClientError::ConditionFailed(_) => Self::ConditionFailed,
+            ClientError::FixRequest(_)
+            | ClientError::NotSent(NotSent::Address { .. } | NotSent::TooLarge { .. }) => {
                 Self::Usage
             }
-            Reason::WrongDestination
-            | Reason::StaleEpoch { .. }
-            | Reason::UnknownEpoch { .. }
-            | Reason::StaleTerm { .. }
-            | Reason::HolderConflict { .. }
-            | Reason::SequenceJump { .. } => Self::LostAuthority,
-            Reason::ConditionFailed { .. } | Reason::TooOld { .. } => Self::ConditionFailed,
-            Reason::Unavailable(
-                Unavailable::Frozen
-                | Unavailable::RecoveryRequired
-                | Unavailable::Poisoned
-                | Unavailable::Overloaded
-                | Unavailable::DiskFull
-                | Unavailable::Incomplete,
-            ) => Self::Unavailable,
-            Reason::UnknownDomain
-            | Reason::DomainExists
-            | Reason::TooManyDomains
-            | Reason::WrongHolder { .. }
-            | Reason::RevisionExhausted
-            | Reason::MetagenerationExhausted => Self::Other,
+            ClientError::Unavailable(_) | ClientError::NotSent(NotSent::Connect(_)) => {
+                Self::Unavailable
+            }
+            ClientError::OutcomeUnknown { .. } => Self::OutcomeUnknown,
+            ClientError::Answer(_) => match effect {
+                Effect::Writes => Self::OutcomeUnknown,
+                Effect::Reads => Self::Other,
+            },
+            ClientError::NotSent(NotSent::Refused(status)) | ClientError::ReadFailed(status) => {
+                Self::of_unchanged(status.code())
+            }
+            ClientError::Domain(_)
+            | ClientError::WrongHolder(_)
+            | ClientError::Exhausted(_)
+            | ClientError::WatchTooOld { .. }
+            | ClientError::NotSent(NotSent::PipelineEnded) => Self::Other,
+        }
+    }
+
+    /// The code of a call that changed nothing.
+    const fn of_unchanged(code: Code) -> Self {
+        match code {
+            Code::InvalidArgument => Self::Usage,
+            Code::Unavailable
+            | Code::ResourceExhausted
+            | Code::DeadlineExceeded
+            | Code::Cancelled => Self::Unavailable,
+            _ => Self::Other,
         }
     }
 }

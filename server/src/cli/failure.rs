@@ -6,10 +6,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use highwater::{ConfigError, Malformed, OpenError, Rejection};
-use highwater_proto::{status, v1};
+use highwater::{ConfigError, Malformed, OpenError, Rejection, Revision};
+use highwater_client::{ClientError, NotSent};
 use highwater_server::{OptionError, ServeError};
-use tonic::{Code, Status};
+use tonic::Status;
 
 use super::exit::Exit;
 use super::input::InputError;
@@ -28,8 +28,20 @@ pub(crate) enum Effect {
 pub(crate) enum Failure {
     /// What was typed can't be used; nothing was sent.
     Input(InputError),
-    /// The destination refused it; nothing was done.
-    Rejected(Box<Rejection>),
+    /// A call has no result.
+    Call {
+        /// What it means.
+        error: Box<ClientError>,
+        /// Whether the call may have written.
+        effect: Effect,
+    },
+    /// A write was accepted, but what the destination said of it couldn't be told.
+    Untold {
+        /// Where it was accepted.
+        revision: Revision,
+        /// What went wrong then.
+        source: Box<Failure>,
+    },
     /// The key doesn't exist.
     Absent,
     /// No connection; nothing was sent.
@@ -39,18 +51,6 @@ pub(crate) enum Failure {
         /// Why; `None` if the time was over.
         source: Option<tonic::transport::Error>,
     },
-    /// The server refused to look at the request; nothing was done.
-    NotExecuted(Status),
-    /// Whether the write happened isn't known.
-    OutcomeUnknown(Box<Unknown>),
-    /// A read wasn't answered in time.
-    Timeout,
-    /// The history doesn't reach back to where a watch was to begin.
-    WatchTooOld(v1::WatchTooOld),
-    /// A read failed.
-    Read(Status),
-    /// An answer can't be understood.
-    Answer(Malformed),
     /// Standard output is closed: nobody is reading any more.
     BrokenPipe,
     /// Standard output can't be written.
@@ -92,17 +92,6 @@ pub(crate) enum Failure {
     Demo,
 }
 
-/// Why an outcome isn't known.
-#[derive(Debug)]
-pub(crate) enum Unknown {
-    /// The time was over.
-    Timeout,
-    /// The call broke, or the store said so.
-    Status(Status),
-    /// The answer can't be understood.
-    Answer(Malformed),
-}
-
 /// Why a configuration file can't be used.
 #[derive(Debug)]
 pub(crate) enum ConfigFileError {
@@ -115,39 +104,53 @@ pub(crate) enum ConfigFileError {
 }
 
 impl Failure {
-    /// What a status means after a call of this effect. A code alone can come from a proxy or from
-    /// the transport: only with its details is it the destination's word that nothing happened.
+    /// What a status means after a call of this effect.
     pub(crate) fn of_status(status: Status, effect: Effect) -> Self {
-        match status::rejection(&status) {
-            Some(Ok(rejection)) => return Self::Rejected(Box::new(rejection)),
-            Some(Err(malformed)) => return Self::of_answer(malformed, effect),
-            None => {}
-        }
-        if status::is_not_executed(&status) {
-            return Self::NotExecuted(status);
-        }
-        match effect {
-            Effect::Writes => Self::OutcomeUnknown(Box::new(Unknown::Status(status))),
-            Effect::Reads => match status::too_old(&status) {
-                Some(detail) => Self::WatchTooOld(detail),
-                None => Self::Read(status),
-            },
-        }
+        let error = match effect {
+            Effect::Reads => ClientError::of_read(status),
+            Effect::Writes => ClientError::of_write(status),
+        };
+        Self::of_call(error, effect)
     }
 
     /// What an answer means that can't be understood.
     pub(crate) fn of_answer(malformed: Malformed, effect: Effect) -> Self {
-        match effect {
-            Effect::Writes => Self::OutcomeUnknown(Box::new(Unknown::Answer(malformed))),
-            Effect::Reads => Self::Answer(malformed),
-        }
+        Self::of_call(ClientError::Answer(malformed), effect)
+    }
+
+    /// A read's answer that can't be understood.
+    pub(crate) fn of_odd_read(malformed: Malformed) -> Self {
+        Self::of_answer(malformed, Effect::Reads)
     }
 
     /// What it means that the time is over.
     pub(crate) fn of_timeout(effect: Effect) -> Self {
-        match effect {
-            Effect::Writes => Self::OutcomeUnknown(Box::new(Unknown::Timeout)),
-            Effect::Reads => Self::Timeout,
+        Self::of_status(Status::deadline_exceeded("no answer in time"), effect)
+    }
+
+    /// What an error of the client means after a call of this effect.
+    pub(crate) fn of_call(error: ClientError, effect: Effect) -> Self {
+        let error = Box::new(error);
+        Self::Call { error, effect }
+    }
+
+    /// Whatever goes wrong behind an acceptance doesn't take it back: a script that sends the write
+    /// again would do it twice. A reader that has left wanted no answer.
+    pub(crate) fn after_acceptance(self, revision: Revision) -> Self {
+        match self {
+            Self::BrokenPipe => Self::BrokenPipe,
+            other => Self::Untold {
+                revision,
+                source: Box::new(other),
+            },
+        }
+    }
+
+    /// The rejection, where the destination gave one.
+    pub(crate) fn rejection(&self) -> Option<&Rejection> {
+        match self {
+            Self::Call { error, .. } => error.rejection(),
+            _ => None,
         }
     }
 
@@ -155,16 +158,13 @@ impl Failure {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::BrokenPipe => Exit::Accepted,
-            Self::Rejected(rejection) => Exit::of(&rejection.reason),
+            Self::Call { error, effect } => Exit::of(error, *effect),
             Self::Input(_) | Self::ConfigFile { .. } | Self::Config(_) | Self::Options(_) => {
                 Exit::Usage
             }
-            Self::OutcomeUnknown(_) => Exit::OutcomeUnknown,
-            Self::NoConnection { .. } | Self::Timeout => Exit::Unavailable,
-            Self::NotExecuted(status) | Self::Read(status) => of_code(status.code()),
+            Self::Untold { .. } => Exit::OutcomeUnknown,
+            Self::NoConnection { .. } => Exit::Unavailable,
             Self::Absent
-            | Self::WatchTooOld(_)
-            | Self::Answer(_)
             | Self::PrintConfig(_)
             | Self::Output(_)
             | Self::Open(_)
@@ -180,7 +180,10 @@ impl Failure {
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Absent => "absent",
-            Self::WatchTooOld(_) => "watch_too_old",
+            Self::Untold { .. } => "untold",
+            Self::Call { error, .. } if matches!(**error, ClientError::WatchTooOld { .. }) => {
+                "watch_too_old"
+            }
             _ => match self.exit() {
                 Exit::Usage => "usage",
                 Exit::Unavailable => "unavailable",
@@ -190,17 +193,6 @@ impl Failure {
                 }
             },
         }
-    }
-}
-
-/// The exit code of a call that changed nothing.
-fn of_code(code: Code) -> Exit {
-    match code {
-        Code::InvalidArgument => Exit::Usage,
-        Code::Unavailable | Code::ResourceExhausted | Code::DeadlineExceeded | Code::Cancelled => {
-            Exit::Unavailable
-        }
-        _ => Exit::Other,
     }
 }
 
@@ -219,7 +211,9 @@ impl From<InputError> for Failure {
 impl From<highwater::Error> for Failure {
     fn from(error: highwater::Error) -> Self {
         match error {
-            highwater::Error::Rejected(rejection) => Self::Rejected(rejection),
+            highwater::Error::Rejected(rejection) => {
+                Self::of_call(ClientError::of_rejection(rejection), Effect::Writes)
+            }
             other => Self::Store(other),
         }
     }
@@ -238,7 +232,12 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Input(error) => error.fmt(f),
-            Self::Rejected(rejection) => rejection.fmt(f),
+            Self::Call { error, effect } => call(f, error, *effect),
+            Self::Untold { revision, source } => write!(
+                f,
+                "accepted at revision {revision}, but not all of the answer could be told \
+                 ({source}); don't send it again"
+            ),
             Self::Absent => f.write_str("the key doesn't exist"),
             Self::NoConnection { endpoint, source } => {
                 write!(f, "can't connect to {endpoint}: ")?;
@@ -248,26 +247,6 @@ impl fmt::Display for Failure {
                 }
                 f.write_str("; nothing was sent")
             }
-            Self::NotExecuted(status) | Self::Read(status) => f.write_str(status.message()),
-            Self::OutcomeUnknown(unknown) => {
-                f.write_str("whether the write happened isn't known (")?;
-                match &**unknown {
-                    Unknown::Timeout => f.write_str("no answer in time")?,
-                    Unknown::Status(status) => {
-                        write!(f, "{:?}: {}", status.code(), status.message())?;
-                    }
-                    Unknown::Answer(malformed) => write!(f, "the answer is odd: {malformed}")?,
-                }
-                f.write_str("); read before you write again")
-            }
-            Self::Timeout => f.write_str("no answer in time"),
-            Self::WatchTooOld(detail) => write!(
-                f,
-                "changes after revision {} are not kept any more, the oldest is {}; read the state \
-                 and watch from there",
-                detail.requested, detail.oldest
-            ),
-            Self::Answer(malformed) => write!(f, "the answer can't be understood: {malformed}"),
             Self::BrokenPipe => f.write_str("nobody reads the output"),
             Self::Output(error) => write!(f, "the output can't be written: {error}"),
             Self::ConfigFile { source, .. } if matches!(source, ConfigFileError::Read(_)) => {
@@ -294,6 +273,40 @@ impl fmt::Display for ConfigFileError {
             Self::Text => f.write_str("the file isn't UTF-8"),
             Self::Toml(error) => error.fmt(f),
         }
+    }
+}
+
+/// Writes what a call's error means, without the transport's own framing of it.
+fn call(f: &mut fmt::Formatter<'_>, error: &ClientError, effect: Effect) -> fmt::Result {
+    match (error, effect) {
+        (ClientError::NotSent(NotSent::Refused(status)) | ClientError::ReadFailed(status), _) => {
+            f.write_str(status.message())
+        }
+        (ClientError::OutcomeUnknown { .. }, _) | (ClientError::Answer(_), Effect::Writes) => {
+            f.write_str("whether the write happened isn't known (")?;
+            match error {
+                ClientError::OutcomeUnknown {
+                    cause: Some(status),
+                } => write!(f, "{:?}: {}", status.code(), status.message())?,
+                ClientError::Answer(malformed) => write!(f, "the answer is odd: {malformed}")?,
+                _ => f.write_str("the destination says so")?,
+            }
+            f.write_str("); read before you write again")
+        }
+        (ClientError::Answer(malformed), Effect::Reads) => {
+            write!(f, "the answer can't be understood: {malformed}")
+        }
+        (ClientError::WatchTooOld { requested, oldest }, _) => {
+            let known = |revision: &Option<Revision>| revision.map_or(0, Revision::get);
+            write!(
+                f,
+                "changes after revision {} are not kept any more, the oldest is {}; read the state \
+                 and watch from there",
+                known(requested),
+                known(oldest)
+            )
+        }
+        (other, _) => write!(f, "{other}"),
     }
 }
 

@@ -5,9 +5,11 @@ use highwater::{
     Authority, Condition, Domain, EpochEntry, Fence, Generation, GuardRule, Key, Metadata,
     Metageneration, Observed, Policy, Reason, Receipt, Record, Rejection, Revision, escape,
 };
+use highwater_client::ClientError;
 use highwater_proto::v1;
 use serde_json::{Map, Value, json};
 
+use super::exit::Exit;
 use super::failure::Failure;
 use super::input::to_base64;
 use super::text;
@@ -166,18 +168,32 @@ fn observed(observed: &Observed) -> Value {
 
 /// Any failure.
 pub(crate) fn failure(failure: &Failure) -> Value {
+    let message = failure.to_string();
+    if let Some(refused) = failure.rejection() {
+        return rejection(refused);
+    }
     match failure {
-        Failure::Rejected(refused) => rejection(refused),
-        Failure::OutcomeUnknown(_) => {
-            json!({ "verdict": "unknown", "message": failure.to_string() })
-        }
-        Failure::WatchTooOld(detail) => json!({
+        Failure::Untold { revision, .. } => json!({
             "error": failure.kind(),
-            "message": failure.to_string(),
-            "requested": number(detail.requested),
-            "oldest": number(detail.oldest),
+            "accepted_at": number(revision.get()),
+            "message": message,
         }),
-        _ => json!({ "error": failure.kind(), "message": failure.to_string() }),
+        _ if failure.exit() == Exit::OutcomeUnknown => {
+            json!({ "verdict": "unknown", "message": message })
+        }
+        Failure::Call { error, .. } => match &**error {
+            ClientError::WatchTooOld { requested, oldest } => {
+                let known = |revision: &Option<Revision>| number(revision.map_or(0, Revision::get));
+                json!({
+                    "error": failure.kind(),
+                    "message": message,
+                    "requested": known(requested),
+                    "oldest": known(oldest),
+                })
+            }
+            _ => json!({ "error": failure.kind(), "message": message }),
+        },
+        _ => json!({ "error": failure.kind(), "message": message }),
     }
 }
 

@@ -51,10 +51,15 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-/// Tells a failure: to people on standard error, to scripts on standard output.
+/// Tells a failure: to people on standard error, to scripts on standard output, and to both where
+/// it may be the output itself that failed.
 fn report(failure: &Failure, out: &mut Output) -> Exit {
     match (failure, out.format()) {
         (Failure::BrokenPipe, _) => {}
+        (Failure::Untold { .. }, Format::Json) => {
+            complain(&format!("highwater: {failure}"));
+            drop(out.tell(|| json::failure(failure), String::new));
+        }
         // A second failure, of the output itself, doesn't change the first one.
         (_, Format::Json) => drop(out.tell(|| json::failure(failure), String::new)),
         (_, Format::Table) => complain(&format!("highwater: {failure}")),

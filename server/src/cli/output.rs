@@ -2,6 +2,7 @@
 
 use std::io::{self, BufWriter, Write};
 
+use highwater::Revision;
 use serde_json::Value;
 
 use super::args::Format;
@@ -43,6 +44,18 @@ impl Output {
             Format::Table => writeln!(self.out, "{}", text())?,
         }
         Ok(self.out.flush()?)
+    }
+
+    /// Writes what the destination said of a write that it accepted at this revision; that it did
+    /// is told even where this can't be.
+    pub(crate) fn tell_accepted(
+        &mut self,
+        revision: Revision,
+        json: impl FnOnce() -> Value,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        self.tell(json, text)
+            .map_err(|failure| failure.after_acceptance(revision))
     }
 
     /// Writes bytes as they are.

@@ -40,7 +40,7 @@ fn read_guard(global: &Global, args: &GuardedArgs) -> Result<Option<v1::ReadGuar
 /// Records out of an answer.
 pub(crate) fn records(wire: Vec<v1::Record>) -> Result<Vec<(Key, Record)>, Failure> {
     let read: Result<_, Malformed> = wire.into_iter().map(FromWire::from_wire).collect();
-    read.map_err(Failure::Answer)
+    read.map_err(Failure::of_odd_read)
 }
 
 /// A record with the revision that was read.
@@ -68,7 +68,7 @@ pub(crate) async fn get(global: &Global, args: &GetArgs, out: &mut Output) -> Re
     let Some(record) = answer.record else {
         return Err(Failure::Absent);
     };
-    let (key, record): (Key, Record) = FromWire::from_wire(record).map_err(Failure::Answer)?;
+    let (key, record): (Key, Record) = FromWire::from_wire(record).map_err(Failure::of_odd_read)?;
     if args.raw {
         return out.raw(record.value.as_bytes());
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use highwater::{Authorities, Commit, ExpectedDestination, Malformed, Receipt};
+use highwater_client::within_bound;
 use highwater_proto::MESSAGE_BYTES_MAX;
 use highwater_proto::convert::{ToWire, required};
 use highwater_proto::v1;
@@ -150,6 +151,7 @@ impl Remote {
         dry_run: bool,
     ) -> Result<Receipt, Failure> {
         let wire = Some(commit.to_wire());
+        let unsent = |error| Failure::of_call(error, Effect::Reads);
         let (limit, effect) = (
             self.timeout,
             if dry_run {
@@ -159,12 +161,16 @@ impl Remote {
             },
         );
         let receipt = if dry_run {
-            let request = self.request(v1::JudgeRequest { commit: wire });
+            let message = v1::JudgeRequest { commit: wire };
+            within_bound(&message).map_err(unsent)?;
+            let request = self.request(message);
             Self::answer(limit, effect, self.client.judge(request))
                 .await?
                 .receipt
         } else {
-            let request = self.request(v1::CommitRequest { commit: wire });
+            let message = v1::CommitRequest { commit: wire };
+            within_bound(&message).map_err(unsent)?;
+            let request = self.request(message);
             Self::answer(limit, effect, self.client.commit(request))
                 .await?
                 .receipt

@@ -48,7 +48,7 @@ pub(crate) async fn watch(
         let Some(v1::watch_response::Kind::Event(event)) = answer.kind else {
             continue;
         };
-        let revision = Revision::from_wire(event.revision).map_err(Failure::Answer)?;
+        let revision = Revision::from_wire(event.revision).map_err(Failure::of_odd_read)?;
         for change in event.changes {
             if left == 0 {
                 break;
@@ -69,19 +69,19 @@ fn tell(
     let missing = highwater::Malformed::Missing {
         what: "watch event",
     };
-    match change.kind.ok_or(Failure::Answer(missing))? {
+    match change.kind.ok_or_else(|| Failure::of_odd_read(missing))? {
         Kind::Put(wire) => record("put", revision, wire, base64, out),
         Kind::Metadata(wire) => record("metadata", revision, wire, base64, out),
         Kind::Deleted(wire) => {
-            let key = Key::from_wire(wire).map_err(Failure::Answer)?;
+            let key = Key::from_wire(wire).map_err(Failure::of_odd_read)?;
             out.tell(
                 || form::event(revision, "deleted", json!({ "key": key.to_string() })),
                 || format!("{revision} deleted {key}"),
             )
         }
         Kind::Fenced(wire) => {
-            let guard = Guard::from_wire(wire.guard).map_err(Failure::Answer)?;
-            let fence: Fence = required(wire.fence, "fence").map_err(Failure::Answer)?;
+            let guard = Guard::from_wire(wire.guard).map_err(Failure::of_odd_read)?;
+            let fence: Fence = required(wire.fence, "fence").map_err(Failure::of_odd_read)?;
             let object = json!({ "guard": guard.to_string(), "fence": form::fence(&fence) });
             out.tell(
                 || form::event(revision, "fenced", object),
@@ -98,7 +98,7 @@ fn record(
     base64: bool,
     out: &mut Output,
 ) -> Result<(), Failure> {
-    let read: (Key, Record) = FromWire::from_wire(wire).map_err(Failure::Answer)?;
+    let read: (Key, Record) = FromWire::from_wire(wire).map_err(Failure::of_odd_read)?;
     let (key, record) = read;
     out.tell(
         || form::event(revision, kind, form::record(&key, &record, base64)),

@@ -1,8 +1,11 @@
 //! The commands that write: put, delete, commit, and those of fences.
 
-use highwater::{Authority, Commit, DomainName, Epoch, Fence, Guard, Key, Record};
+use std::time::Duration;
+
+use highwater::{Authority, Commit, DomainName, Epoch, Fence, Guard, Key, Receipt, Record};
 use highwater_proto::convert::{FromWire, ToWire, optional, required};
 use highwater_proto::v1;
+use tonic::Streaming;
 
 use super::args::{FenceCommand, Global};
 use super::commit_json;
@@ -26,10 +29,14 @@ pub(crate) async fn commit(
         .await?
         .commit(&commit, dry_run)
         .await?;
-    out.tell(
+    let (json, text) = (
         || json::accepted(&receipt, dry_run),
         || text::accepted(&receipt, dry_run),
-    )
+    );
+    if dry_run {
+        return out.tell(json, text);
+    }
+    out.tell_accepted(receipt.revision, json, text)
 }
 
 /// Sends a commit that is written as JSON.
@@ -109,9 +116,9 @@ async fn show(
     let request = remote.request(message);
     let call = remote.client.get_fence(request);
     let answer = Remote::answer(remote.timeout, Effect::Reads, call).await?;
-    let guard = Guard::from_wire(answer.guard).map_err(Failure::Answer)?;
-    let fence: Option<Fence> = optional(answer.fence).map_err(Failure::Answer)?;
-    let epoch: Epoch = required(answer.epoch, "epoch").map_err(Failure::Answer)?;
+    let guard = Guard::from_wire(answer.guard).map_err(Failure::of_odd_read)?;
+    let fence: Option<Fence> = optional(answer.fence).map_err(Failure::of_odd_read)?;
+    let epoch: Epoch = required(answer.epoch, "epoch").map_err(Failure::of_odd_read)?;
     out.tell(
         || {
             serde_json::json!({
@@ -151,12 +158,24 @@ async fn take_over(
         Err(_) => return Err(Failure::of_timeout(Effect::Writes)),
     };
     let receipt = stated(first.receipt, Effect::Writes)?;
+    tell_taken(&receipt, first.page, stream, (limit, base64), out)
+        .await
+        .map_err(|failure| failure.after_acceptance(receipt.revision))
+}
+
+/// Tells that a fence is raised, and what is under it.
+async fn tell_taken(
+    receipt: &Receipt,
+    mut page: Option<v1::ScanResponse>,
+    mut stream: Streaming<v1::TakeOverResponse>,
+    (limit, base64): (Duration, bool),
+    out: &mut Output,
+) -> Result<(), Failure> {
     out.tell(
-        || json::accepted(&receipt, false),
-        || text::accepted(&receipt, false),
+        || json::accepted(receipt, false),
+        || text::accepted(receipt, false),
     )?;
     let mut rows = Rows::new(base64, None);
-    let mut page = first.page;
     loop {
         if let Some(page) = page {
             let read: Vec<(Key, Record)> = reads::records(page.records)?;

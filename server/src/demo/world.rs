@@ -268,11 +268,13 @@ fn verdict(outcome: Result<Receipt, Failure>) -> Result<Verdict, Failure> {
             };
             Ok((Some(ACCEPTED.into()), message, fence))
         }
-        Err(Failure::Rejected(rejection)) => {
-            let fence = rejection.observed.fence.as_ref().map(stated);
-            let code = rejection.reason.code().into();
-            Ok((Some(code), rejection.to_string(), fence))
-        }
-        Err(failure) => Err(failure),
+        Err(failure) => match failure.rejection() {
+            Some(rejection) => {
+                let fence = rejection.observed.fence.as_ref().map(stated);
+                let code = rejection.reason.code().into();
+                Ok((Some(code), rejection.to_string(), fence))
+            }
+            None => Err(failure),
+        },
     }
 }

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod forms;
+mod lost;
 mod servers;
 mod support;
 mod verdicts;

@@ -4,7 +4,9 @@ use highwater::{
     Authority, Condition, Key, Malformed, NameError, Observed, Reason, Rejection, Unavailable,
 };
 use highwater_proto::status::{from_rejection, not_executed, watch_too_old};
+use highwater_proto::v1;
 use std::num::NonZeroU64;
+use tonic::Code;
 
 use super::*;
 use crate::cli::input;
@@ -112,7 +114,7 @@ fn every_reason_has_its_code_whatever_was_called() {
         for effect in [Effect::Reads, Effect::Writes] {
             let status = from_rejection(&rejection(reason.clone()));
             let failure = Failure::of_status(status, effect);
-            assert!(matches!(failure, Failure::Rejected(_)), "{reason:?}");
+            assert!(failure.rejection().is_some(), "{reason:?}");
             assert_eq!(failure.exit() as u8, code, "{reason:?}");
         }
     }
@@ -173,4 +175,22 @@ fn nobody_reading_is_no_error() {
     assert_eq!(Failure::from(closed).exit(), Exit::Accepted);
     let full = io::Error::from(io::ErrorKind::StorageFull);
     assert_eq!(Failure::from(full).exit(), Exit::Other);
+}
+
+#[test]
+fn what_fails_behind_an_acceptance_does_not_take_it_back() {
+    let revision = input::revision("281474976710657").unwrap();
+    let full = Failure::from(io::Error::from(io::ErrorKind::StorageFull));
+    for after in [full, Failure::of_timeout(Effect::Reads)] {
+        let failure = after.after_acceptance(revision);
+        assert_eq!(failure.exit(), Exit::OutcomeUnknown);
+        assert_eq!(failure.kind(), "untold");
+        let said = failure.to_string();
+        assert!(
+            said.contains("accepted at revision 281474976710657"),
+            "{said}"
+        );
+    }
+    let closed = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
+    assert_eq!(closed.after_acceptance(revision).exit(), Exit::Accepted);
 }
