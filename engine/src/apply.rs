@@ -4,32 +4,34 @@ use std::sync::Arc;
 
 use highwater_core::codec::{encode_domain, encode_fence, encode_record};
 use highwater_core::{Domain, Revision};
-use redb::{Database, Table, WriteTransaction};
+use redb::{Table, WriteTransaction};
 
 use crate::error::StorageError;
+use crate::faults::Failed;
+use crate::index::Index;
 use crate::layer::Layer;
 use crate::tables::{
-    Applied, DELETION_ORDER, DELETIONS, DOMAINS, FENCES, RECORDS, STATE, STATE_ROW, index_error,
-    name_in, order_key, row_key,
+    Applied, DELETION_ORDER, DELETIONS, DOMAINS, FENCES, RECORDS, STATE, STATE_ROW, name_in,
+    order_key, row_error, row_key,
 };
 
-/// What a redb call returns.
-type Redb<T = ()> = Result<T, redb::Error>;
+/// What a call of redb returns.
+type Redb<T = ()> = Result<T, Failed>;
 
 /// Applies a layer on top of what the index holds, and forgets the oldest deletions above
 /// `deletions_max`. Either all of it is durable afterwards, or nothing changed.
 ///
 /// # Errors
 ///
-/// [`StorageError::Index`] with what redb said.
+/// [`StorageError`] with what redb said.
 pub(crate) fn apply(
-    database: &Database,
+    index: &Index,
     layer: &Layer,
     domains: &[Arc<Domain>],
     mut applied: Applied,
     deletions_max: u64,
 ) -> Result<Applied, StorageError> {
-    let mut run = || -> Redb<Applied> {
+    index.call("checkpoint", |database| {
         let mut transaction = database.begin_write()?;
         // The allocator's state is saved with the commit, so that opening after a crash needn't
         // rebuild it.
@@ -43,8 +45,7 @@ pub(crate) fn apply(
             .insert(STATE_ROW, applied.encode().as_slice())?;
         transaction.commit()?;
         Ok(applied)
-    };
-    run().map_err(index_error("checkpoint"))
+    })
 }
 
 fn put_domains(transaction: &WriteTransaction, domains: &[Arc<Domain>]) -> Redb {
@@ -87,8 +88,10 @@ fn note_deletion(
     deletions: &mut u64,
 ) -> Redb {
     let earlier = deleted.insert(row, revision.get())?.map(|old| old.value());
-    match earlier.and_then(Revision::new) {
+    match earlier {
         Some(earlier) => {
+            let wrong = || row_error("deletions", row, "its revision is none");
+            let earlier = Revision::new(earlier).ok_or_else(wrong)?;
             order.remove(order_key(earlier, row).as_slice())?;
         }
         None => *deletions = deletions.saturating_add(1),
@@ -120,14 +123,21 @@ fn forget(transaction: &WriteTransaction, applied: &mut Applied, max: u64) -> Re
         let Some((name, _)) = order.pop_first()? else {
             break;
         };
-        let (revision, row) = name.value().split_at_checked(8).unwrap_or((&[], &[]));
-        let revision = revision.try_into().map_or(0, u64::from_be_bytes);
-        if !name_in(row).is_empty() {
-            deleted.remove(row)?;
-        }
-        if let Some(revision) = Revision::new(revision) {
-            applied.remembers_since = applied.remembers_since.max(revision);
-        }
+        let split = name.value().split_first_chunk();
+        let found = split.and_then(|(revision, row)| {
+            let revision = Revision::new(u64::from_be_bytes(*revision))?;
+            (!name_in(row).is_empty()).then_some((revision, row))
+        });
+        let wrong = || {
+            row_error(
+                "deletion_order",
+                name.value(),
+                "it has no revision or no key",
+            )
+        };
+        let (revision, row) = found.ok_or_else(wrong)?;
+        deleted.remove(row)?;
+        applied.remembers_since = applied.remembers_since.max(revision);
         applied.deletions = applied.deletions.saturating_sub(1);
     }
     Ok(())

@@ -2,55 +2,66 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use highwater_wal::DiskFile;
+use highwater_wal::{DiskFile, lacks_space};
 
-/// What went wrong with the index's file since it was opened.
-///
-/// redb isn't told of a failed write or sync: it would answer nothing any more after that, not even
-/// what it had long made durable. From the first failure on nothing more reaches the file, which so
-/// stays as a crash at that moment would have left it, and whoever asked for the change has to look
-/// here before believing in it. Pages that a reader can still see are never overwritten, so reads
-/// go on.
-#[derive(Debug, Default)]
-pub(crate) struct Faults {
-    failed: AtomicBool,
+use crate::error::StorageError;
+use crate::faults::Faults;
+use crate::sums::Sums;
+
+/// A file of a [`highwater_wal::Disk`] as the index's storage.
+#[derive(Clone, Debug)]
+pub(crate) struct IndexFile {
+    file: Arc<dyn DiskFile>,
+    sums: Arc<Sums>,
+    faults: Arc<Faults>,
 }
 
-impl Faults {
-    /// Whether a write or a sync failed. What is on disk is then unknown, and what reads back from
-    /// memory proves nothing. That there was no space to grow isn't such a failure: nothing had
-    /// been written by then, and redb is told.
-    pub(crate) fn write_failed(&self) -> bool {
-        self.failed.load(Ordering::SeqCst)
+impl IndexFile {
+    /// Takes a file of which nothing is known yet.
+    pub(crate) fn new(file: Box<dyn DiskFile>) -> Self {
+        Self {
+            file: file.into(),
+            sums: Arc::default(),
+            faults: Arc::default(),
+        }
+    }
+
+    /// The same file with a clean record, for a new opening.
+    pub(crate) fn afresh(&self) -> Self {
+        Self {
+            faults: Arc::default(),
+            ..self.clone()
+        }
+    }
+
+    /// What went wrong with it.
+    pub(crate) fn faults(&self) -> Arc<Faults> {
+        Arc::clone(&self.faults)
     }
 
     /// Does a change of the file, unless an earlier one failed.
-    fn attempt(&self, change: impl FnOnce() -> io::Result<()>) {
-        if self.write_failed() {
+    fn attempt(&self, what: &'static str, change: impl FnOnce() -> io::Result<()>) {
+        if self.faults.stopped() {
             return;
         }
         if let Err(error) = change() {
-            self.failed.store(true, Ordering::SeqCst);
-            tracing::error!(%error, "a write or a sync of the index failed");
+            self.faults.lose_writes(StorageError::Index {
+                what,
+                detail: error.to_string(),
+            });
         }
     }
-}
 
-/// A file of a [`highwater_wal::Disk`] as the index's storage.
-#[derive(Debug)]
-pub(crate) struct IndexFile {
-    pub(crate) file: Box<dyn DiskFile>,
-    pub(crate) faults: Arc<Faults>,
-}
-
-impl redb::StorageBackend for IndexFile {
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
+    fn damaged(&self, offset: u64, detail: &str) -> io::Error {
+        self.faults.lose(StorageError::Damaged {
+            offset: Some(offset),
+            detail: detail.into(),
+        });
+        io::Error::new(io::ErrorKind::InvalidData, "the index is damaged")
     }
 
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+    fn fill(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let mut done = 0;
         while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
             match self.file.read_at(offset + done as u64, rest) {
@@ -62,24 +73,67 @@ impl redb::StorageBackend for IndexFile {
         }
         Ok(())
     }
+}
+
+impl redb::StorageBackend for IndexFile {
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        match self.fill(offset, out) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(self.damaged(offset, "the file ends before it"));
+            }
+            Err(error) => {
+                self.faults.lose(StorageError::Index {
+                    what: "read",
+                    detail: error.to_string(),
+                });
+                return Err(error);
+            }
+        }
+        self.sums.check(offset, out).map_err(|changed| {
+            self.damaged(changed.offset, "the page isn't the one that was written")
+        })
+    }
 
     /// Growing reserves the space at once: a full disk then shows before any page is written, and
-    /// not in the middle of a transaction's write-out.
+    /// not in the middle of a transaction's write-out. Of that redb is told, and of every failure
+    /// to grow before there is a reader to spare.
     fn set_len(&self, len: u64) -> io::Result<()> {
-        if len > self.file.len()? {
-            return self.file.allocate(len);
+        let grow = len > self.file.len()?;
+        if !grow {
+            self.attempt("cut", || self.file.set_len(len));
+        } else if !self.faults.stopped()
+            && let Err(error) = self.file.allocate(len)
+        {
+            if lacks_space(&error) {
+                self.faults.note_no_room();
+                return Err(error);
+            }
+            if !self.faults.is_watched() {
+                return Err(error);
+            }
+            self.attempt("reserve space", || Err(error));
         }
-        self.faults.attempt(|| self.file.set_len(len));
+        self.sums.resized(len);
         Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.faults.attempt(|| self.file.sync_data());
+        self.attempt("sync", || self.file.sync_data());
         Ok(())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.faults.attempt(|| self.file.write_all_at(offset, data));
+        self.attempt("write", || {
+            self.sums.forget(offset, data.len());
+            self.file.write_all_at(offset, data)?;
+            self.sums.written(offset, data);
+            Ok(())
+        });
         Ok(())
     }
 }

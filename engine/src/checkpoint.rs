@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use highwater_core::Domain;
 use highwater_wal::Lsn;
-use redb::Database;
 
 use crate::apply::apply;
-use crate::backend::Faults;
 use crate::base::Base;
 use crate::counters::Counters;
 use crate::error::StorageError;
-use crate::index::{self, IndexSnapshot};
+use crate::faults::Faults;
+use crate::index::{Index, IndexSnapshot};
 use crate::layer::Layer;
 use crate::shared::Shared;
 use crate::tables::Applied;
@@ -27,7 +26,7 @@ const SETTLE: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub(crate) struct Checkpointer {
     shared: Arc<Shared>,
-    index: Option<(Database, Arc<Faults>)>,
+    index: Option<Index>,
 }
 
 /// What became of an attempt.
@@ -43,11 +42,13 @@ enum Step {
 }
 
 impl Checkpointer {
-    /// Owns an opened index.
-    pub(crate) const fn new(shared: Arc<Shared>, database: Database, faults: Arc<Faults>) -> Self {
+    /// Owns an opened index. From now on the store takes no more writes once reading or writing it
+    /// fails, whoever finds that out.
+    pub(crate) fn new(shared: Arc<Shared>, index: Index) -> Self {
+        shared.watch_index(&index.faults());
         Self {
             shared,
-            index: Some((database, faults)),
+            index: Some(index),
         }
     }
 
@@ -110,7 +111,7 @@ impl Checkpointer {
             what: "checkpoint",
             detail: "it isn't open".into(),
         };
-        let (database, faults) = self.index.as_ref().ok_or_else(missing)?;
+        let index = self.index.as_ref().ok_or_else(missing)?;
         let before = base.index.as_ref().map(|index| index.applied);
         let applied = Applied {
             destination: self.shared.destination,
@@ -124,14 +125,14 @@ impl Checkpointer {
         let new = |domain: &&Arc<Domain>| before.is_none() || domain.created_at > base.indexed;
         let domains: Vec<_> = domains.all_at(last).filter(new).cloned().collect();
         apply(
-            database,
+            index,
             layer,
             &domains,
             applied,
             self.shared.config.deletions_max,
         )?;
-        index::believed(faults, "checkpoint")?;
-        index::snapshot(database)
+        index.believed()?;
+        index.snapshot()
     }
 
     /// Puts the new index below the layers that are still open. `None` leaves the index as it is.
@@ -161,52 +162,39 @@ impl Checkpointer {
         self.shared.spare_signal.raise();
     }
 
-    /// After a failed write or sync nobody knows what the disk holds, and the log may not be given
-    /// back ever again: poisoned. For want of space nothing had been written: the index is opened
-    /// anew, since it answers nothing any more, and the same layer is tried again later.
+    /// Only for want of space is a checkpoint tried again. Nothing had been written then: the index
+    /// is opened anew, since it answers nothing any more, and the same layer is tried later. After
+    /// a failed write or sync nobody knows what the disk holds, and the log may not be given back
+    /// ever again; after a failed read or damage the next attempt would meet the same: poisoned.
     fn failed(&mut self, error: &StorageError) -> Step {
-        let lost = self
-            .index
-            .as_ref()
-            .is_none_or(|(_, faults)| faults.write_failed());
-        if lost {
-            self.poison(
-                error,
-                "the index failed: no more writes are accepted until a reopen",
-            );
+        let lacks_room = |index: &Index| index.faults().only_lacks_room();
+        let Some(index) = self.index.take_if(|index| lacks_room(index)) else {
+            self.shared.lose_index(error);
             return Step::Stop;
-        }
+        };
         self.shared.latch.set_index_away(true);
         if self.shared.latch.set_index_full(true) {
             tracing::warn!(%error, "no room for the checkpoint: no more data is taken");
         }
         self.shared.judge_signal.raise();
-        let reopened = self.reopen();
+        let reopened = self.reopen(index);
         self.shared.latch.set_index_away(false);
         match reopened {
             Ok(()) => Step::Later(RETRY),
             Err(error) => {
-                self.poison(&error, "the index couldn't be opened again");
+                self.shared.lose_index(&error);
                 Step::Stop
             }
         }
     }
 
-    fn poison(&self, error: &StorageError, what: &'static str) {
-        self.shared.latch.poison();
-        tracing::error!(%error, "{what}");
-        self.shared.judge_signal.raise();
-        self.shared.log_signal.raise();
-    }
-
-    fn reopen(&mut self) -> Result<(), StorageError> {
-        // The old one must be gone before the file is opened again. Until the new one is published
-        // under the writer's lock, whoever judges lets requests wait that need it.
-        self.index = None;
-        let (database, faults) =
-            index::open(&self.shared.disk, self.shared.config.index_cache_bytes)?;
-        let snapshot = index::snapshot(&database)?;
-        self.index = Some((database, faults));
+    /// Until the new one is published under the writer's lock, whoever judges lets requests wait
+    /// that need it.
+    fn reopen(&mut self, index: Index) -> Result<(), StorageError> {
+        let index = index.reopen()?;
+        self.shared.watch_index(&index.faults());
+        let snapshot = index.snapshot()?;
+        self.index = Some(index);
         self.shared.with_writer(|_| {
             let base = self.shared.base.load_full();
             let next = with_index(&base, base.layers.clone(), snapshot);
@@ -235,6 +223,24 @@ fn with_index(base: &Base, layers: Vec<Arc<Layer>>, index: Option<IndexSnapshot>
 }
 
 impl Shared {
+    /// Sees to it that the store stops writing once something is wrong with the index.
+    fn watch_index(self: &Arc<Self>, faults: &Faults) {
+        let shared = Arc::downgrade(self);
+        faults.watch(Box::new(move |error| {
+            if let Some(shared) = shared.upgrade() {
+                shared.lose_index(error);
+            }
+        }));
+    }
+
+    /// Latches that the index failed: nothing is judged on it, or given back of the log, any more.
+    fn lose_index(&self, error: &StorageError) {
+        self.latch.poison();
+        tracing::error!(%error, "the index failed: no more writes are accepted until a reopen");
+        self.judge_signal.raise();
+        self.log_signal.raise();
+    }
+
     /// Whether the service threads have to end.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)

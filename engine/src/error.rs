@@ -8,6 +8,7 @@ use highwater_core::{Reason, Rejection, Revision, Unavailable};
 use highwater_wal::LogError;
 
 use crate::config::ConfigError;
+use crate::index::INDEX_FILE;
 
 /// Why a call on an open store has no result.
 #[derive(Debug, Clone)]
@@ -65,10 +66,12 @@ impl Error {
         match self {
             Self::Rejected(rejection) => kind_of(&rejection.reason),
             Self::Indeterminate => ErrorKind::Unknown,
+            Self::SnapshotExpired
+            | Self::TooManySnapshots
+            | Self::Storage(StorageError::NoRandom { .. }) => ErrorKind::Retry,
             Self::Closed | Self::Storage(_) => ErrorKind::Reopen,
             Self::TooOld { .. } => ErrorKind::ConditionFailed,
             Self::NotReached { .. } => ErrorKind::FixRequest,
-            Self::SnapshotExpired | Self::TooManySnapshots => ErrorKind::Retry,
         }
     }
 
@@ -148,14 +151,29 @@ pub enum StorageError {
     Index {
         /// What was tried.
         what: &'static str,
-        /// What the index said.
+        /// What the index, or the operating system, said.
         detail: String,
     },
-    /// A row of the index isn't what the format says, or breaks an invariant.
+    /// The index's file isn't what was written to it. Nothing is answered from it any more.
+    Damaged {
+        /// Where in the file, in bytes, if that is known.
+        offset: Option<u64>,
+        /// What is wrong there.
+        detail: String,
+    },
+    /// A row of the index isn't what the format says, or breaks an invariant. Nothing is answered
+    /// from the index any more.
     Row {
         /// Which table.
         table: &'static str,
+        /// Which row: the number of the domain and the key or guard, escaped.
+        row: String,
         /// What is wrong with it.
+        detail: String,
+    },
+    /// The operating system gave no random number. Nothing is wrong with the store.
+    NoRandom {
+        /// What it said.
         detail: String,
     },
 }
@@ -163,9 +181,27 @@ pub enum StorageError {
 impl fmt::Display for StorageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Index { what, detail } => write!(f, "the index failed ({what}): {detail}"),
-            Self::Row { table, detail } => {
-                write!(f, "a row of the index table {table} is damaged: {detail}")
+            Self::Index { what, detail } => {
+                write!(f, "the index {INDEX_FILE} failed ({what}): {detail}")
+            }
+            Self::Damaged { offset, detail } => {
+                write!(f, "{INDEX_FILE} is damaged")?;
+                if let Some(offset) = offset {
+                    write!(f, " at byte {offset}")?;
+                }
+                write!(f, ": {detail}")
+            }
+            Self::Row { table, row, detail } => {
+                write!(
+                    f,
+                    "{INDEX_FILE} is damaged in row {row} of table {table}: {detail}"
+                )
+            }
+            Self::NoRandom { detail } => {
+                write!(
+                    f,
+                    "the operating system gave no random number: {detail}; try again"
+                )
             }
         }
     }

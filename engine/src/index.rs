@@ -1,5 +1,6 @@
 //! The checkpointed index: the state up to one revision, in redb. It is derived from the log.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use highwater_core::codec::{decode_domain, decode_fence, decode_record};
@@ -10,23 +11,40 @@ use highwater_core::{
 use highwater_wal::Disk;
 use redb::{Database, ReadOnlyTable, ReadableDatabase};
 
-use crate::backend::{Faults, IndexFile};
+use crate::backend::IndexFile;
 use crate::error::StorageError;
+use crate::faults::{Failed, Faults, guarded, guarded_drop};
 use crate::tables::{
-    Applied, DELETIONS, DOMAINS, FENCES, RECORDS, STATE, STATE_ROW, domain_end, index_error,
-    name_in, row_error, row_key,
+    Applied, DELETIONS, DOMAINS, FENCES, RECORDS, STATE, STATE_ROW, name_in, row_error, row_key,
+    row_range,
 };
 
 /// The name of the index's file.
 pub(crate) const INDEX_FILE: &str = "index.redb";
 
+/// The open index. It must not be let go of otherwise than by dropping this.
+#[derive(Debug)]
+pub(crate) struct Index {
+    /// Taken only when this is dropped.
+    database: Option<Database>,
+    file: IndexFile,
+    cache_bytes: usize,
+}
+
 /// The index as it was when a checkpoint was finished. Readers share it; it never changes.
 pub(crate) struct IndexSnapshot {
+    /// Taken only when this is dropped.
+    tables: Option<Tables>,
+    faults: Arc<Faults>,
+    /// How far it has come.
+    pub(crate) applied: Applied,
+}
+
+/// The tables of a finished checkpoint.
+struct Tables {
     records: ReadOnlyTable<&'static [u8], &'static [u8]>,
     fences: ReadOnlyTable<&'static [u8], &'static [u8]>,
     deletions: ReadOnlyTable<&'static [u8], u64>,
-    /// How far it has come.
-    pub(crate) applied: Applied,
 }
 
 impl std::fmt::Debug for IndexSnapshot {
@@ -37,162 +55,233 @@ impl std::fmt::Debug for IndexSnapshot {
     }
 }
 
-/// Opens the index's file, making it if there is none.
-///
-/// # Errors
-///
-/// [`StorageError::Index`] with what redb says.
-pub(crate) fn open(
-    disk: &Arc<dyn Disk>,
-    cache_bytes: usize,
-) -> Result<(Database, Arc<Faults>), StorageError> {
-    let io = |what: &'static str| {
-        move |error: std::io::Error| StorageError::Index {
-            what,
-            detail: error.to_string(),
-        }
-    };
-    let names = disk.list().map_err(io("list"))?;
-    let file = if names.iter().any(|name| name == INDEX_FILE) {
-        disk.open(INDEX_FILE).map_err(io("open"))?
+/// Drops what redb has made. What it left behind at a panic stays where it is: it would write to a
+/// file, or wait for itself.
+fn let_go<T>(faults: &Faults, held: Option<T>) {
+    if faults.panicked() {
+        std::mem::forget(held);
     } else {
-        let file = disk.create(INDEX_FILE).map_err(io("create"))?;
-        disk.sync_dir().map_err(io("create"))?;
-        file
-    };
-    let faults = Arc::new(Faults::default());
-    let database = Database::builder()
-        .set_cache_size(cache_bytes)
-        .create_with_backend(IndexFile {
-            file,
-            faults: Arc::clone(&faults),
-        })
-        .map_err(|error| index_error("open")(error.into()))?;
-    believed(&faults, "open")?;
-    Ok((database, faults))
-}
-
-/// Whether what redb says it has written can be believed.
-///
-/// # Errors
-///
-/// [`StorageError::Index`] if a write or a sync has failed.
-pub(crate) fn believed(faults: &Faults, what: &'static str) -> Result<(), StorageError> {
-    if faults.write_failed() {
-        let detail = "a write or a sync failed".into();
-        return Err(StorageError::Index { what, detail });
-    }
-    Ok(())
-}
-
-/// Reads every page of the index and compares it with its checksum. What a lookup would take from a
-/// page that changed behind our back can't be told from the truth: a fence that is missing would
-/// let an old holder write. It costs one pass over the file, so it is done once, at opening.
-///
-/// # Errors
-///
-/// [`StorageError::Index`] if a page isn't what was written.
-pub(crate) fn verify(database: &mut Database) -> Result<(), StorageError> {
-    match database.check_integrity() {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(StorageError::Index {
-            what: "verify",
-            detail: "a page doesn't have its checksum".into(),
-        }),
-        Err(error) => Err(index_error("verify")(error.into())),
-    }
-}
-
-/// The index as it is now; `None` if no checkpoint has ever been finished.
-///
-/// # Errors
-///
-/// [`StorageError`] if a table can't be read.
-pub(crate) fn snapshot(database: &Database) -> Result<Option<IndexSnapshot>, StorageError> {
-    let wrong = index_error("snapshot");
-    let read = database.begin_read().map_err(|error| wrong(error.into()))?;
-    let state = match read.open_table(STATE) {
-        Ok(table) => table,
-        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
-        Err(error) => return Err(wrong(error.into())),
-    };
-    let row = state.get(STATE_ROW).map_err(|error| wrong(error.into()))?;
-    let Some(row) = row else { return Ok(None) };
-    let applied = Applied::decode(row.value())?;
-    Ok(Some(IndexSnapshot {
-        records: read
-            .open_table(RECORDS)
-            .map_err(|error| wrong(error.into()))?,
-        fences: read
-            .open_table(FENCES)
-            .map_err(|error| wrong(error.into()))?,
-        deletions: read
-            .open_table(DELETIONS)
-            .map_err(|error| wrong(error.into()))?,
-        applied,
-    }))
-}
-
-/// Every domain in the index, in the order of their numbers.
-///
-/// # Errors
-///
-/// [`StorageError`] if the table can't be read or a row is damaged.
-pub(crate) fn domains(database: &Database) -> Result<Vec<Arc<Domain>>, StorageError> {
-    let wrong = index_error("read domains");
-    let read = database.begin_read().map_err(|error| wrong(error.into()))?;
-    let table = match read.open_table(DOMAINS) {
-        Ok(table) => table,
-        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
-        Err(error) => return Err(wrong(error.into())),
-    };
-    let mut domains = Vec::new();
-    for row in table
-        .range(0..=DOMAINS_MAX)
-        .map_err(|error| wrong(error.into()))?
-    {
-        let (id, bytes) = row.map_err(|error| wrong(error.into()))?;
-        let domain = decode_domain(bytes.value()).map_err(row_error("domains"))?;
-        let whole = domain.id.get() == id.value() && check_domain(&domain).is_ok();
-        if !whole {
-            let detail = format!("domain {} breaks an invariant", id.value());
-            return Err(StorageError::Row {
-                table: "domains",
-                detail,
-            });
+        let dropped = guarded_drop(held);
+        if let Err(error) = dropped {
+            faults.lose(error);
         }
-        domains.push(Arc::new(domain));
     }
-    Ok(domains)
+}
+
+impl Drop for Index {
+    fn drop(&mut self) {
+        let_go(&self.file.faults(), self.database.take());
+    }
+}
+
+impl Drop for IndexSnapshot {
+    fn drop(&mut self) {
+        let_go(&self.faults, self.tables.take());
+    }
+}
+
+/// The error of a call on what was let go of already.
+fn not_open() -> StorageError {
+    StorageError::Index {
+        what: "use",
+        detail: "it isn't open".into(),
+    }
+}
+
+impl Index {
+    /// Opens the index's file, making it if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError`] with what redb says.
+    pub(crate) fn open(disk: &Arc<dyn Disk>, cache_bytes: usize) -> Result<Self, StorageError> {
+        let io = |what: &'static str| {
+            move |error: std::io::Error| StorageError::Index {
+                what,
+                detail: error.to_string(),
+            }
+        };
+        let names = disk.list().map_err(io("list"))?;
+        let file = if names.iter().any(|name| name == INDEX_FILE) {
+            disk.open(INDEX_FILE).map_err(io("open"))?
+        } else {
+            let file = disk.create(INDEX_FILE).map_err(io("create"))?;
+            disk.sync_dir().map_err(io("create"))?;
+            file
+        };
+        Self::over(IndexFile::new(file), cache_bytes)
+    }
+
+    fn over(file: IndexFile, cache_bytes: usize) -> Result<Self, StorageError> {
+        let faults = file.faults();
+        let database = guarded(&faults, "open", || {
+            let mut builder = Database::builder();
+            builder.set_cache_size(cache_bytes);
+            Ok(builder.create_with_backend(file.clone())?)
+        })?;
+        let index = Self {
+            database: Some(database),
+            file,
+            cache_bytes,
+        };
+        index.believed()?;
+        Ok(index)
+    }
+
+    /// Opens the same file anew: redb answers nothing any more once the file couldn't grow. It
+    /// needs no file descriptor, and what was known of the pages stays known.
+    ///
+    /// # Errors
+    ///
+    /// As [`Index::open`].
+    pub(crate) fn reopen(self) -> Result<Self, StorageError> {
+        let (file, cache_bytes) = (self.file.afresh(), self.cache_bytes);
+        // The old one must be gone before.
+        drop(self);
+        Self::over(file, cache_bytes)
+    }
+
+    /// What went wrong with it.
+    pub(crate) fn faults(&self) -> Arc<Faults> {
+        self.file.faults()
+    }
+
+    /// Whether what redb says it has written can be believed.
+    ///
+    /// # Errors
+    ///
+    /// What was lost.
+    pub(crate) fn believed(&self) -> Result<(), StorageError> {
+        self.faults()
+            .lost()
+            .map_or(Ok(()), |lost| Err(lost.clone()))
+    }
+
+    /// Calls redb, see [`guarded`].
+    pub(crate) fn call<T>(
+        &self,
+        what: &'static str,
+        call: impl FnOnce(&Database) -> Result<T, Failed>,
+    ) -> Result<T, StorageError> {
+        let database = self.database.as_ref().ok_or_else(not_open)?;
+        guarded(&self.faults(), what, || call(database))
+    }
+
+    /// Reads every page of the index and compares it with its checksum, which stands in another
+    /// page: so a page that is old is found as well as one that is wrong. What a lookup would take
+    /// from it can't be told from the truth. It costs one pass over the file, so it is done once,
+    /// at opening; a change after that shows when the page is read, see [`crate::sums`].
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError`] if a page isn't what was written.
+    pub(crate) fn verify(&mut self) -> Result<(), StorageError> {
+        let faults = self.faults();
+        let database = self.database.as_mut().ok_or_else(not_open)?;
+        guarded(&faults, "verify", || {
+            if database.check_integrity()? {
+                return Ok(());
+            }
+            Err(Failed::Found(StorageError::Damaged {
+                offset: None,
+                detail: "a page doesn't have its checksum".into(),
+            }))
+        })
+    }
+
+    /// The index as it is now; `None` if no checkpoint has ever been finished.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError`] if a table can't be read.
+    pub(crate) fn snapshot(&self) -> Result<Option<IndexSnapshot>, StorageError> {
+        let faults = self.faults();
+        self.call("snapshot", |database| {
+            let read = database.begin_read()?;
+            let state = match read.open_table(STATE) {
+                Ok(table) => table,
+                Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
+            let Some(row) = state.get(STATE_ROW)? else {
+                return Ok(None);
+            };
+            let applied = Applied::decode(row.value())?;
+            let tables = Tables {
+                records: read.open_table(RECORDS)?,
+                fences: read.open_table(FENCES)?,
+                deletions: read.open_table(DELETIONS)?,
+            };
+            Ok(Some(IndexSnapshot {
+                tables: Some(tables),
+                faults,
+                applied,
+            }))
+        })
+    }
+
+    /// Every domain in the index, in the order of their numbers.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError`] if the table can't be read or a row is damaged.
+    pub(crate) fn domains(&self) -> Result<Vec<Arc<Domain>>, StorageError> {
+        self.call("read domains", |database| {
+            let table = match database.begin_read()?.open_table(DOMAINS) {
+                Ok(table) => table,
+                Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+                Err(error) => return Err(error.into()),
+            };
+            let mut domains = Vec::new();
+            for row in table.range(0..=DOMAINS_MAX)? {
+                let (id, bytes) = row?;
+                let wrong =
+                    |detail: &dyn Display| row_error("domains", &id.value().to_be_bytes(), detail);
+                let domain = decode_domain(bytes.value()).map_err(|error| wrong(&error))?;
+                if domain.id.get() != id.value() {
+                    return Err(wrong(&"it has another number").into());
+                }
+                check_domain(&domain).map_err(|violation| wrong(&violation))?;
+                domains.push(Arc::new(domain));
+            }
+            Ok(domains)
+        })
+    }
 }
 
 impl IndexSnapshot {
+    /// Reads from a table, see [`guarded`].
+    fn read<T>(
+        &self,
+        what: &'static str,
+        read: impl FnOnce(&Tables) -> Result<T, Failed>,
+    ) -> Result<T, StorageError> {
+        let tables = self.tables.as_ref().ok_or_else(not_open)?;
+        guarded(&self.faults, what, || read(tables))
+    }
+
     /// What is stored under a key.
     pub(crate) fn record(
         &self,
         domain: DomainId,
         key: &Key,
     ) -> Result<Option<Arc<Record>>, StorageError> {
-        let wrong = index_error("read a record");
         let row = row_key(domain, key.as_bytes());
-        let found = self
-            .records
-            .get(row.as_slice())
-            .map_err(|error| wrong(error.into()))?;
-        found.map(|bytes| self.decoded(bytes.value())).transpose()
+        self.read("read a record", |tables| {
+            let Some(bytes) = tables.records.get(row.as_slice())? else {
+                return Ok(None);
+            };
+            Ok(Some(self.decoded(&row, bytes.value())?))
+        })
     }
 
     /// A record, decoded and checked.
-    fn decoded(&self, bytes: &[u8]) -> Result<Arc<Record>, StorageError> {
-        let record = decode_record(bytes).map_err(row_error("records"))?;
+    fn decoded(&self, row: &[u8], bytes: &[u8]) -> Result<Arc<Record>, StorageError> {
+        let record = decode_record(bytes).map_err(|error| row_error("records", row, error))?;
         if record.changed_at > self.applied.revision
             || record.generation.revision() > record.changed_at
         {
-            let detail = "a record is newer than the index".into();
-            return Err(StorageError::Row {
-                table: "records",
-                detail,
-            });
+            return Err(row_error("records", row, "it is newer than the index"));
         }
         Ok(Arc::new(record))
     }
@@ -203,15 +292,16 @@ impl IndexSnapshot {
         domain: DomainId,
         guard: &Guard,
     ) -> Result<Option<Fence>, StorageError> {
-        let wrong = index_error("read a fence");
         let row = row_key(domain, guard.as_bytes());
-        let found = self
-            .fences
-            .get(row.as_slice())
-            .map_err(|error| wrong(error.into()))?;
-        found
-            .map(|bytes| decode_fence(bytes.value()).map_err(row_error("fences")))
-            .transpose()
+        self.read("read a fence", |tables| {
+            let Some(bytes) = tables.fences.get(row.as_slice())? else {
+                return Ok(None);
+            };
+            let fence = decode_fence(bytes.value());
+            Ok(Some(
+                fence.map_err(|error| row_error("fences", &row, error))?,
+            ))
+        })
     }
 
     /// When a key was deleted, as far as that is remembered.
@@ -220,13 +310,20 @@ impl IndexSnapshot {
         domain: DomainId,
         key: &Key,
     ) -> Result<Option<Revision>, StorageError> {
-        let wrong = index_error("read a deletion");
         let row = row_key(domain, key.as_bytes());
-        let found = self
-            .deletions
-            .get(row.as_slice())
-            .map_err(|error| wrong(error.into()))?;
-        Ok(found.and_then(|revision| Revision::new(revision.value())))
+        self.read("read a deletion", |tables| {
+            let Some(revision) = tables.deletions.get(row.as_slice())? else {
+                return Ok(None);
+            };
+            Ok(Some(self.deletion(&row, revision.value())?))
+        })
+    }
+
+    /// The revision of a deletion, checked.
+    fn deletion(&self, row: &[u8], revision: u64) -> Result<Revision, StorageError> {
+        Revision::new(revision)
+            .filter(|revision| *revision <= self.applied.revision)
+            .ok_or_else(|| row_error("deletions", row, "its revision was never reached"))
     }
 
     /// The records of a range, in order.
@@ -236,23 +333,26 @@ impl IndexSnapshot {
         range: &KeyRange,
     ) -> Result<impl Iterator<Item = Result<(Key, Arc<Record>), StorageError>> + '_, StorageError>
     {
-        let wrong = index_error("read a range");
-        let start = row_key(domain, &range.start);
-        let end = range
-            .end
-            .as_ref()
-            .map_or_else(|| domain_end(domain), |end| row_key(domain, end));
-        // An empty or inverted range would be a mistake to the index.
-        let end = end.max(start.clone());
-        let rows = self.records.range(start.as_slice()..end.as_slice());
-        let rows = rows.map_err(|error| wrong(error.into()))?;
-        Ok(rows.map(move |row| {
-            let (key, bytes) = row.map_err(|error| wrong(error.into()))?;
-            let key = Key::new(name_in(key.value())).map_err(|error| StorageError::Row {
-                table: "records",
-                detail: error.to_string(),
-            })?;
-            Ok((key, self.decoded(bytes.value())?))
+        const WHAT: &str = "read a range";
+        let (start, end) = row_range(domain, range);
+        let mut rows = self.read(WHAT, |tables| {
+            Ok(tables.records.range(start.as_slice()..end.as_slice())?)
+        })?;
+        Ok(std::iter::from_fn(move || {
+            let next = guarded(&self.faults, WHAT, || {
+                let Some(row) = rows.next() else {
+                    return Ok(None);
+                };
+                let (row, bytes) = row?;
+                let row = row.value();
+                if row < start.as_slice() || row >= end.as_slice() {
+                    return Err(row_error("records", row, "it is out of order").into());
+                }
+                let key = Key::new(name_in(row));
+                let key = key.map_err(|error| row_error("records", row, error))?;
+                Ok(Some((key, self.decoded(row, bytes.value())?)))
+            });
+            next.transpose()
         }))
     }
 
@@ -264,23 +364,18 @@ impl IndexSnapshot {
         range: &KeyRange,
         left: &mut usize,
     ) -> Result<Option<Option<Revision>>, StorageError> {
-        let wrong = index_error("read deletions");
-        let start = row_key(domain, &range.start);
-        let end = range
-            .end
-            .as_ref()
-            .map_or_else(|| domain_end(domain), |end| row_key(domain, end));
-        let end = end.max(start.clone());
-        let rows = self.deletions.range(start.as_slice()..end.as_slice());
-        let mut last = None;
-        for row in rows.map_err(|error| wrong(error.into()))? {
-            if *left == 0 {
-                return Ok(None);
+        let (start, end) = row_range(domain, range);
+        self.read("read deletions", |tables| {
+            let mut last = None;
+            for row in tables.deletions.range(start.as_slice()..end.as_slice())? {
+                if *left == 0 {
+                    return Ok(None);
+                }
+                *left -= 1;
+                let (row, revision) = row?;
+                last = last.max(Some(self.deletion(row.value(), revision.value())?));
             }
-            *left -= 1;
-            let (_, revision) = row.map_err(|error| wrong(error.into()))?;
-            last = last.max(Revision::new(revision.value()));
-        }
-        Ok(Some(last))
+            Ok(Some(last))
+        })
     }
 }

@@ -6,9 +6,7 @@ use highwater_core::{
     DestinationId, Effect, Incarnation, IncarnationMark, IncarnationNumber, Revision,
 };
 use highwater_wal::{Disk, FrameBuf, Log, LogError, LogOptions};
-use redb::Database;
 
-use crate::backend::Faults;
 use crate::base::Base;
 use crate::config::{Config, SPARE_SEGMENTS};
 use crate::domains::Domains;
@@ -16,7 +14,7 @@ use crate::error::{OpenError, StorageError};
 use crate::group::Group;
 use crate::history::History;
 use crate::identity;
-use crate::index::{self, INDEX_FILE, IndexSnapshot};
+use crate::index::{INDEX_FILE, Index, IndexSnapshot};
 use crate::layer::Layer;
 use crate::replay::{Folded, Found, fold, wrong_frame};
 use crate::shared::Parts;
@@ -27,8 +25,7 @@ const DAMAGED_INDEX_FILE: &str = "index.damaged";
 /// What recovery hands over: the state, and the index for the checkpointer.
 pub(crate) struct Recovered {
     pub(crate) parts: Parts,
-    pub(crate) database: Database,
-    pub(crate) faults: Arc<Faults>,
+    pub(crate) index: Index,
 }
 
 /// Recovers the store on a disk, or makes a new one. The order matters: the log is judged as a
@@ -48,13 +45,8 @@ pub(crate) fn recover(disk: Arc<dyn Disk>, config: Config) -> Result<Recovered, 
     };
     let mut found = Found::default();
     let mut log = open_log(&disk, &config, destination, &mut found)?;
-    let opened = open_index(&disk, &config, &found)?;
-    let Opened {
-        database,
-        faults,
-        index,
-    } = opened;
-    let applied = index.as_ref().map(|index| index.applied);
+    let (index, snapshot) = open_index(&disk, &config, &found)?;
+    let applied = snapshot.as_ref().map(|index| index.applied);
     if applied.is_some_and(|applied| applied.destination != destination) {
         return Err(wrong_index("it belongs to another destination"));
     }
@@ -73,8 +65,8 @@ pub(crate) fn recover(disk: Arc<dyn Disk>, config: Config) -> Result<Recovered, 
         }
     };
     let mut domains = Domains::default();
-    if index.is_some() {
-        for domain in index::domains(&database).map_err(OpenError::Index)? {
+    if snapshot.is_some() {
+        for domain in index.domains().map_err(OpenError::Index)? {
             domains = domains.with(domain);
         }
     }
@@ -86,10 +78,9 @@ pub(crate) fn recover(disk: Arc<dyn Disk>, config: Config) -> Result<Recovered, 
         revision,
         log_bytes,
     } = folded;
-    let base = base_over(index, layer, start);
+    let base = base_over(snapshot, layer, start);
     let parts = Parts {
         config,
-        disk,
         destination,
         incarnation,
         base,
@@ -99,11 +90,7 @@ pub(crate) fn recover(disk: Arc<dyn Disk>, config: Config) -> Result<Recovered, 
         log_bytes,
         history,
     };
-    Ok(Recovered {
-        parts,
-        database,
-        faults,
-    })
+    Ok(Recovered { parts, index })
 }
 
 fn base_over(index: Option<IndexSnapshot>, layer: Layer, start: Revision) -> Base {
@@ -166,25 +153,18 @@ fn open_log(
     }
 }
 
-/// An opened index.
-struct Opened {
-    database: Database,
-    faults: Arc<Faults>,
-    index: Option<IndexSnapshot>,
-}
-
 /// Opens the index. One that can't be read is put aside if the log holds everything from the
 /// beginning, and made anew from it: nothing is lost by that. Else it is an error.
-fn open_index(disk: &Arc<dyn Disk>, config: &Config, found: &Found) -> Result<Opened, OpenError> {
-    let open = || -> Result<Opened, StorageError> {
-        let (mut database, faults) = index::open(disk, config.index_cache_bytes)?;
-        index::verify(&mut database)?;
-        let index = index::snapshot(&database)?;
-        Ok(Opened {
-            database,
-            faults,
-            index,
-        })
+fn open_index(
+    disk: &Arc<dyn Disk>,
+    config: &Config,
+    found: &Found,
+) -> Result<(Index, Option<IndexSnapshot>), OpenError> {
+    let open = || -> Result<_, StorageError> {
+        let mut index = Index::open(disk, config.index_cache_bytes)?;
+        index.verify()?;
+        let snapshot = index.snapshot()?;
+        Ok((index, snapshot))
     };
     let error = match open() {
         Ok(opened) => return Ok(opened),

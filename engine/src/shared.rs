@@ -9,7 +9,7 @@ use highwater_core::{
     Availability, DestinationId, DestinationView, Fence, Guard, Incarnation, Key, Record, Revision,
 };
 use highwater_core::{DomainId, Observed, Reason, Rejection, Unavailable, View};
-use highwater_wal::{Disk, FrameBuf, Log, LogStatus, SegmentPool};
+use highwater_wal::{FrameBuf, Log, LogStatus, SegmentPool};
 use parking_lot::Mutex;
 
 use crate::base::Base;
@@ -36,7 +36,6 @@ const BUFFER_BYTES_MAX: usize = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: Config,
-    pub(crate) disk: Arc<dyn Disk>,
     pub(crate) destination: DestinationId,
     pub(crate) incarnation: Incarnation,
     /// The state; replaced only under the lock of [`Shared::writer`].
@@ -146,7 +145,6 @@ impl Shared {
     pub(crate) fn assemble(parts: Parts) -> Self {
         let Parts {
             config,
-            disk,
             destination,
             incarnation,
             ..
@@ -178,7 +176,6 @@ impl Shared {
             queue: Queue::new(&config),
             snapshots: Registry::new(config.snapshots_max, config.snapshot_age),
             config,
-            disk,
             destination,
             incarnation,
             base: ArcSwap::from_pointee(base),
@@ -208,7 +205,6 @@ impl Shared {
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) config: Config,
-    pub(crate) disk: Arc<dyn Disk>,
     pub(crate) destination: DestinationId,
     pub(crate) incarnation: Incarnation,
     pub(crate) base: Base,

@@ -131,6 +131,7 @@ impl Snapshot {
     }
 
     /// Reads, and tries again where the index was opened anew meanwhile: what it holds is the same.
+    /// An index that failed isn't opened anew before the store is.
     fn read<T>(&self, read: impl Fn(At<'_>) -> Result<T, StorageError>) -> Result<T, Error> {
         let mut tries = 0;
         loop {
@@ -149,7 +150,10 @@ impl Snapshot {
     /// How often a failed read of the index is tried again: while it is known to be away, and a few
     /// times in case that this isn't known yet.
     fn patience(&self) -> u32 {
-        if self.0.shared.latch.is_index_away() {
+        let latch = &self.0.shared.latch;
+        if latch.is_poisoned() {
+            0
+        } else if latch.is_index_away() {
             AWAY_TRIES
         } else {
             FAILED_TRIES

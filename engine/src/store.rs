@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::checkpoint::Checkpointer;
 use crate::config::Config;
-use crate::error::{Error, OpenError};
+use crate::error::{Error, OpenError, StorageError};
 use crate::lock::DirLock;
 use crate::queue::Request;
 use crate::recovery::{Recovered, recover};
@@ -108,13 +108,9 @@ impl Store {
         config: Config,
         lock: Option<DirLock>,
     ) -> Result<Self, OpenError> {
-        let Recovered {
-            parts,
-            database,
-            faults,
-        } = recover(disk, config)?;
+        let Recovered { parts, index } = recover(disk, config)?;
         let shared = Arc::new(Shared::assemble(parts));
-        let checkpointer = Checkpointer::new(Arc::clone(&shared), database, faults);
+        let checkpointer = Checkpointer::new(Arc::clone(&shared), index);
         let threads = threads::start(&shared, checkpointer).map_err(|source| {
             shared.stop();
             OpenError::Io {
@@ -215,8 +211,7 @@ impl Store {
         destination: Option<ExpectedDestination>,
     ) -> Result<Arc<Domain>, Error> {
         let mut bits = [0; 8];
-        getrandom::fill(&mut bits).map_err(|error| crate::error::StorageError::Index {
-            what: "draw an epoch's mark",
+        getrandom::fill(&mut bits).map_err(|error| StorageError::NoRandom {
             detail: error.to_string(),
         })?;
         let mark = EpochMark::new(u64::from_be_bytes(bits));

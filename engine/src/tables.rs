@@ -1,7 +1,8 @@
 //! The index's tables and the keys of their rows. `docs/FORMAT.md` is the reference.
 
-use highwater_core::codec::DecodeError;
-use highwater_core::{DomainId, Revision};
+use std::fmt::Display;
+
+use highwater_core::{DomainId, KeyRange, Revision, escape};
 use redb::TableDefinition;
 
 use crate::error::StorageError;
@@ -69,6 +70,7 @@ impl Applied {
         use highwater_core::{DestinationId, Incarnation, IncarnationMark, IncarnationNumber};
         let wrong = |detail: &str| StorageError::Row {
             table: "state",
+            row: STATE_ROW.into(),
             detail: detail.into(),
         };
         let row: [u8; STATE_BYTES] = row.try_into().map_err(|_| wrong("it has another length"))?;
@@ -109,7 +111,7 @@ pub(crate) fn row_key(domain: DomainId, name: &[u8]) -> Vec<u8> {
 }
 
 /// The first row key behind every name of a domain.
-pub(crate) fn domain_end(domain: DomainId) -> Vec<u8> {
+fn domain_end(domain: DomainId) -> Vec<u8> {
     domain.get().saturating_add(1).to_be_bytes().to_vec()
 }
 
@@ -126,18 +128,24 @@ pub(crate) fn name_in(row: &[u8]) -> &[u8] {
     row.get(4..).unwrap_or(&[])
 }
 
-/// An index call that failed.
-pub(crate) fn index_error(what: &'static str) -> impl Fn(redb::Error) -> StorageError + Copy {
-    move |error| StorageError::Index {
-        what,
-        detail: error.to_string(),
-    }
+/// The first and the end of the row keys of a range of names in a domain.
+pub(crate) fn row_range(domain: DomainId, range: &KeyRange) -> (Vec<u8>, Vec<u8>) {
+    let start = row_key(domain, &range.start);
+    let end = range
+        .end
+        .as_ref()
+        .map_or_else(|| domain_end(domain), |end| row_key(domain, end));
+    // An empty or inverted range would be a mistake to the index.
+    let end = end.max(start.clone());
+    (start, end)
 }
 
-/// A row that can't be decoded.
-pub(crate) fn row_error(table: &'static str) -> impl Fn(DecodeError) -> StorageError + Copy {
-    move |error| StorageError::Row {
+/// A row that isn't what was written.
+pub(crate) fn row_error(table: &'static str, row: &[u8], detail: impl Display) -> StorageError {
+    let domain = row.first_chunk().map_or(0, |id| u32::from_be_bytes(*id));
+    StorageError::Row {
         table,
-        detail: error.to_string(),
+        row: format!("{domain}/{}", escape(name_in(row))),
+        detail: detail.to_string(),
     }
 }

@@ -3,6 +3,7 @@
 mod files;
 mod keys;
 mod limits;
+mod pages;
 mod space;
 mod torn;
 

@@ -12,7 +12,7 @@ use crate::options::OptionsError;
 /// Why an operation of the log failed.
 ///
 /// The variant says what to do: correct the call (`Options`, `TooLarge`), free some space and go
-/// on (`Full`), open the log anew (`Io`, `Poisoned`), or restore from elsewhere (the rest).
+/// on (`Full`), close some files and go on (`NoDescriptor`), open the log anew (`Io`, `Poisoned`), or restore from elsewhere (the rest).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LogError {
@@ -26,13 +26,21 @@ pub enum LogError {
         /// The longest one that is allowed.
         max_payload_bytes: u32,
     },
-    /// There is no space for another segment, or no file descriptor. Nothing was appended, the log
-    /// can be used, and the same call may be tried again once there is space or a segment was
-    /// recycled.
+    /// There is no space for another segment. Nothing was appended, the log can be used, and the
+    /// same call may be tried again once there is space or a segment was recycled.
     Full {
         /// The file that found no space.
         file: String,
         /// What the storage said.
+        source: io::Error,
+    },
+    /// There is no file descriptor for another segment: the process, or the machine, has too many
+    /// files open. Nothing was appended, the log can be used, and the same call may be tried again
+    /// once some were closed.
+    NoDescriptor {
+        /// The file that couldn't be opened or made.
+        file: String,
+        /// What the operating system said.
         source: io::Error,
     },
     /// The storage failed. If this came from an append, a rotation or a sync of the directory,
@@ -253,6 +261,11 @@ impl fmt::Display for LogError {
                 f,
                 "no space for the log segment {file} ({source}); free some space and try again"
             ),
+            Self::NoDescriptor { file, source } => write!(
+                f,
+                "no file descriptor for the log segment {file} ({source}); close some files, or \
+                 allow more, and try again"
+            ),
             Self::Io { op, file, source } => {
                 write!(
                     f,
@@ -309,9 +322,10 @@ impl std::error::Error for LogError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Options(error) => Some(error),
-            Self::Full { source, .. } | Self::Io { source, .. } | Self::Entropy { source } => {
-                Some(source)
-            }
+            Self::Full { source, .. }
+            | Self::NoDescriptor { source, .. }
+            | Self::Io { source, .. }
+            | Self::Entropy { source } => Some(source),
             _ => None,
         }
     }
@@ -329,24 +343,31 @@ pub(crate) fn io_error(op: IoOp, file: &str) -> impl FnOnce(io::Error) -> LogErr
 /// As [`io_error`], where a lack of space, or of file descriptors, is no failure of the storage.
 pub(crate) fn space_error(op: IoOp, file: &str) -> impl FnOnce(io::Error) -> LogError {
     move |source| {
+        let file = file.to_owned();
         if lacks_space(&source) {
-            LogError::Full {
-                file: file.to_owned(),
-                source,
-            }
+            LogError::Full { file, source }
+        } else if lacks_descriptors(&source) {
+            LogError::NoDescriptor { file, source }
         } else {
-            LogError::Io {
-                op,
-                file: file.to_owned(),
-                source,
-            }
+            LogError::Io { op, file, source }
         }
     }
 }
 
-fn lacks_space(error: &io::Error) -> bool {
+/// Whether the storage says that it has no space left: none at all, none of the user's quota, or
+/// none below the largest file there may be. Everything else is a failure of another kind.
+///
+/// ```
+/// use std::io;
+///
+/// let full = io::Error::from(io::ErrorKind::StorageFull);
+/// assert!(highwater_wal::lacks_space(&full));
+/// assert!(!highwater_wal::lacks_space(&io::Error::from_raw_os_error(5)));
+/// ```
+#[must_use]
+pub fn lacks_space(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge) || lacks_descriptors(error)
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// Whether the process or the machine has too many files open: nothing was touched, and it passes.

@@ -67,7 +67,7 @@ mod writer;
 
 pub use buffer::FrameBuf;
 pub use disk::{Disk, DiskFile, OsDisk};
-pub use error::{Damage, IoOp, LogError};
+pub use error::{Damage, IoOp, LogError, lacks_space};
 pub use frame::FrameFault;
 pub use lsn::{Durable, Lsn};
 pub use options::{

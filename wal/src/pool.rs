@@ -110,8 +110,9 @@ impl SegmentPool {
     /// Appending goes on meanwhile.
     ///
     /// # Errors
-    /// [`LogError::Full`] without space, [`LogError::Io`] if the storage fails: the log can be
-    /// used in both cases, until its active segment is full. [`LogError::Poisoned`], or `Io` of a
+    /// [`LogError::Full`] without space, [`LogError::NoDescriptor`] without a file descriptor,
+    /// [`LogError::Io`] if the storage fails: the log can be used in all cases, until its active
+    /// segment is full. [`LogError::Poisoned`], or `Io` of a
     /// directory sync, if it cannot be used.
     pub fn ensure_spare(&self) -> Result<(), LogError> {
         loop {

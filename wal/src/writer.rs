@@ -106,7 +106,8 @@ impl Log {
     /// [`LogError::Corrupt`], [`LogError::ForeignLog`], [`LogError::UnknownVersion`] and
     /// [`LogError::StrangeName`] if the disk does not hold an intact log, and
     /// [`LogError::ReplayStopped`] if `replay` stopped: nothing was changed. [`LogError::Options`],
-    /// [`LogError::Io`], [`LogError::Full`]: opening may be tried again.
+    /// [`LogError::Io`], [`LogError::Full`], [`LogError::NoDescriptor`]: opening may be tried
+    /// again.
     pub fn open(
         disk: Arc<dyn Disk>,
         options: LogOptions,
@@ -210,8 +211,8 @@ impl Log {
     /// `payload` until the caller clears it.
     ///
     /// # Errors
-    /// [`LogError::TooLarge`] or [`LogError::Full`]: nothing was appended and the log can be
-    /// used. [`LogError::Io`]: whether the frame is there is unknown, and the log is poisoned.
+    /// [`LogError::TooLarge`], [`LogError::Full`] or [`LogError::NoDescriptor`]: nothing was
+    /// appended and the log can be used. [`LogError::Io`]: whether the frame is there is unknown, and the log is poisoned.
     /// [`LogError::Poisoned`] after that, for ever.
     /// [`LogError::Exhausted`] if no position is left, [`LogError::Entropy`] as for `Full`.
     pub fn append(&mut self, payload: &mut FrameBuf) -> Result<Durable, LogError> {
@@ -412,7 +413,7 @@ fn begin_segment(
 ) -> Result<Active, LogError> {
     let name = log_name(header.number);
     if let Err(error) = write_header(pool, &spare, &header.encode(log_id), &name) {
-        if matches!(error, LogError::Full { .. }) {
+        if matches!(error, LogError::Full { .. } | LogError::NoDescriptor { .. }) {
             pool.give_back(spare);
         }
         return Err(error);
