@@ -20,6 +20,13 @@ pub use work::{Work, Writer};
 
 use std::time::Duration;
 
+use mimalloc::MiMalloc;
+
+/// The allocator of the `highwater` program. What a commit allocates is mostly freed by another
+/// thread, which not every allocator is good at.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
 /// How long one measurement lasts: `HIGHWATER_BENCH_SECONDS`, else 3 s.
 #[must_use]
 pub fn measure_for() -> Duration {

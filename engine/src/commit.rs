@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
+use std::task::Waker;
 
 use highwater_core::Unavailable;
 use highwater_wal::{Log, LogError};
@@ -15,7 +16,7 @@ use crate::group::Group;
 use crate::layer::Layer;
 use crate::shared::{Shared, Writer};
 use crate::threads::PanicGuard;
-use crate::ticket::Answer;
+use crate::ticket::{Answer, Promise};
 
 impl Shared {
     /// Judges what waits, then sees to it that the open group becomes durable. A lone commit is
@@ -42,16 +43,24 @@ impl Shared {
                 return;
             };
             let _guard = PanicGuard(self);
+            self.syncing.store(true, Ordering::SeqCst);
             while done < max {
+                // What came during the last sync and wasn't worth waking the judge for.
+                self.judge_all();
                 let Some(group) = self.take_group() else {
                     break;
                 };
                 self.make_durable(log.as_mut(), group);
                 done += 1;
             }
+            self.syncing.store(false, Ordering::SeqCst);
             drop(log);
             fence(Ordering::SeqCst);
-            // Whoever filled the group while the log was held relies on this look.
+            // Whoever queued something or filled the group while the log was held relies on these
+            // looks.
+            if self.queue.len() > 0 {
+                self.judge_signal.raise();
+            }
             if self.open_answers.load(Ordering::SeqCst) == 0 {
                 return;
             }
@@ -168,10 +177,17 @@ impl Shared {
             self.history.push(effects, lsn);
         }
         self.keep_buffer(frame);
+        self.tell(answers);
+    }
+
+    /// Gives all the answers first, and wakes those who wait for them then.
+    fn tell(&self, answers: Vec<(Promise, Answer)>) {
+        let mut wakers = Vec::with_capacity(answers.len());
         for (promise, answer) in answers {
             self.count(&answer);
-            promise.answer(answer);
+            wakers.extend(promise.settle(answer));
         }
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     fn count(&self, answer: &Answer) {
@@ -185,14 +201,11 @@ impl Shared {
     /// Answers a group that couldn't be made durable. What was accepted may or may not be on disk;
     /// what was refused wasn't written, but the state that it was judged on isn't known to last.
     fn fail(&self, group: Group) {
-        for (promise, answer) in group.answers {
-            let answer = match answer {
-                Ok(_) => Err(Error::Indeterminate),
-                Err(Error::Rejected(_)) => Err(self.unavailable(Unavailable::Poisoned)),
-                Err(error) => Err(error),
-            };
-            self.count(&answer);
-            promise.answer(answer);
-        }
+        let honest = |(promise, answer)| match answer {
+            Ok(_) => (promise, Err(Error::Indeterminate)),
+            Err(Error::Rejected(_)) => (promise, Err(self.unavailable(Unavailable::Poisoned))),
+            Err(error) => (promise, Err(error)),
+        };
+        self.tell(group.answers.into_iter().map(honest).collect());
     }
 }

@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     /// Whether the writer stopped because the open group, the memory or the log was full.
     pub(crate) blocked: AtomicBool,
     pub(crate) log: Mutex<Option<Log>>,
+    /// Whether somebody is making groups durable, and will judge what waits before the next one.
+    pub(crate) syncing: AtomicBool,
     pub(crate) pool: Arc<SegmentPool>,
     pub(crate) room: Room,
     /// The log's figures after its last append.
@@ -185,6 +187,7 @@ impl Shared {
             open_answers: AtomicUsize::new(0),
             blocked: AtomicBool::new(false),
             log: Mutex::new(Some(log)),
+            syncing: AtomicBool::new(false),
             pool,
             room,
             log_figures: Mutex::new(status),

@@ -69,6 +69,9 @@ struct Handle {
     lock: Mutex<Option<DirLock>>,
 }
 
+/// So many waiting requests are worth waking the judge for while a group is being synced.
+const JUDGE_BATCH: usize = 16;
+
 impl Store {
     /// Opens the store in a directory, or makes one there. Recovers first: afterwards the state is
     /// what was acknowledged, and nothing that was refused.
@@ -248,11 +251,15 @@ impl Store {
         }
     }
 
-    /// Leaves the writer's work to its thread; to the caller, if that has ended.
+    /// Leaves the writer's work to its thread; to the caller, if that has ended. While a group is
+    /// being synced nothing can be answered anyway: the thread is woken for a batch only.
     fn alert(&self) {
-        self.0.shared.judge_signal.raise();
-        if self.0.shared.latch.is_closed() {
-            self.0.shared.drive();
+        let shared = &self.0.shared;
+        if !shared.syncing.load(Ordering::SeqCst) || shared.queue.len() >= JUDGE_BATCH {
+            shared.judge_signal.raise();
+        }
+        if shared.latch.is_closed() {
+            shared.drive();
         }
     }
 

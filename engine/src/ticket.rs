@@ -48,22 +48,32 @@ pub(crate) fn promise() -> (Promise, Waiting) {
 
 impl Promise {
     /// Gives the answer and wakes who waits for it.
-    pub(crate) fn answer(mut self, answer: Answer) {
-        self.complete(answer);
+    pub(crate) fn answer(self, answer: Answer) {
+        if let Some(waker) = self.settle(answer) {
+            waker.wake();
+        }
     }
 
-    fn complete(&mut self, answer: Answer) {
-        let Some(cell) = self.0.take() else { return };
-        let before = std::mem::replace(&mut *cell.lock(), Cell::Done(answer));
-        if let Cell::Waiting(waker) = before {
-            waker.wake();
+    /// Gives the answer, and returns what wakes who waits for it. Who waits for many answers is
+    /// best woken when all of them are there.
+    pub(crate) fn settle(mut self, answer: Answer) -> Option<Waker> {
+        self.complete(answer)
+    }
+
+    fn complete(&mut self, answer: Answer) -> Option<Waker> {
+        let cell = self.0.take()?;
+        match std::mem::replace(&mut *cell.lock(), Cell::Done(answer)) {
+            Cell::Waiting(waker) => Some(waker),
+            Cell::Empty | Cell::Done(_) | Cell::Taken => None,
         }
     }
 }
 
 impl Drop for Promise {
     fn drop(&mut self) {
-        self.complete(Err(Error::Indeterminate));
+        if let Some(waker) = self.complete(Err(Error::Indeterminate)) {
+            waker.wake();
+        }
     }
 }
 
