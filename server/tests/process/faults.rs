@@ -21,14 +21,14 @@ use crate::support::{
 /// Most commits that are tried before something that must happen has to have happened.
 const MANY: u64 = 20_000;
 
-async fn session(server: &Server) -> (Client, Session) {
+pub(crate) async fn session(server: &Server) -> (Client, Session) {
     let client = server.client().await;
     let epoch = epoch_of_jobs(&client).await;
     let session = client.session(jobs(), authority(epoch, 1, "w"));
     (client, session)
 }
 
-async fn put(session: &Session, number: u64, bytes: usize) -> Result<(), ClientError> {
+pub(crate) async fn put(session: &Session, number: u64, bytes: usize) -> Result<(), ClientError> {
     let mut text = number.to_string().into_bytes();
     text.resize(text.len() + bytes, b'.');
     let put = session.put(key(format!("k/{number}")), value(text));
@@ -36,7 +36,7 @@ async fn put(session: &Session, number: u64, bytes: usize) -> Result<(), ClientE
 }
 
 /// Every one of the first `count` keys is there, with its own value.
-async fn assert_all_there(client: &Client, numbers: impl Iterator<Item = u64>) {
+pub(crate) async fn assert_all_there(client: &Client, numbers: impl Iterator<Item = u64>) {
     for number in numbers {
         let found = client
             .get(&jobs(), &key(format!("k/{number}")), None)
@@ -61,7 +61,7 @@ async fn health(server: &Server) -> ServingStatus {
     client.check(request).await.unwrap().into_inner().status()
 }
 
-async fn until_health_is(server: &Server, wanted: ServingStatus) {
+pub(crate) async fn until_health_is(server: &Server, wanted: ServingStatus) {
     let reached = async {
         while health(server).await != wanted {
             tokio::task::yield_now().await;
@@ -104,7 +104,7 @@ fn is_poisoned(error: &ClientError) -> bool {
 
 /// Writes from many tasks until the store is poisoned. Gives what was acknowledged, with the first
 /// twenty, and how many outcomes are unknown.
-async fn write_until_poisoned(session: &Session) -> (Vec<u64>, u64) {
+pub(crate) async fn write_until_poisoned(session: &Session) -> (Vec<u64>, u64) {
     let mut accepted: Vec<u64> = (0..20).collect();
     let mut unknown = 0;
     for base in (100..MANY).step_by(64) {
@@ -140,7 +140,7 @@ async fn write_until_poisoned(session: &Session) -> (Vec<u64>, u64) {
 }
 
 /// No kind of write is taken, alone or in a stream.
-async fn assert_all_refused(session: &Session) {
+pub(crate) async fn assert_all_refused(session: &Session) {
     assert!(is_poisoned(&put(session, 1, 1).await.unwrap_err()));
     let deletion = session.delete(key("k/1")).await.unwrap_err();
     assert!(is_poisoned(&deletion), "{deletion:?}");

@@ -7,6 +7,7 @@ mod kill;
 mod ledger;
 mod life;
 mod order;
+mod readonly;
 mod support;
 mod watches;
 mod wire;
