@@ -210,7 +210,7 @@ async fn keys_that_exist_throughout_are_listed_once_while_others_come_and_go() {
     ]);
     let (client, epoch, _) = writer(&server, "w").await;
     let session = client.session(jobs(), authority(epoch, 1, "w"));
-    let name = |number: u64| format!("k/{number:06}");
+    let name = |number: u64| format!("k/{number:08}");
     for base in (0..total).step_by(1_000) {
         let draft = (base..total.min(base + 1_000)).fold(session.draft(), |draft, number| {
             draft.put(key(name(number * 2)), value(""))
