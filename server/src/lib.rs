@@ -26,6 +26,7 @@
 mod admission;
 mod connection;
 mod deadline;
+mod descriptors;
 mod error;
 mod health;
 mod identity;
@@ -44,6 +45,7 @@ mod unread;
 mod verdicts;
 mod watch;
 
+pub use descriptors::DESCRIPTORS_RESERVED;
 pub use error::ServeError;
 pub use identity::Caller;
 pub use options::{OptionError, ServeOptions};

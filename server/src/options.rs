@@ -6,7 +6,8 @@ use std::time::Duration;
 /// Bounds and times of a server. The defaults suit one machine in a trusted network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServeOptions {
-    /// Most connections at once; one more is closed as soon as it is accepted.
+    /// Most connections at once; one more is closed as soon as it is accepted. Fewer where the
+    /// process may not have as many file descriptors.
     pub connections_max: usize,
     /// Most calls at once on one connection.
     pub streams_per_connection_max: u32,

@@ -44,6 +44,9 @@ const _: () = assert!(ANSWER_BYTES_MAX > COMMON_MESSAGE_BYTES);
 /// what commit streams have sent so far, ends watches and scans with `UNAVAILABLE`, and after
 /// [`ServeOptions::shutdown_grace`] closes what is still open, idle connections included.
 ///
+/// Connections are bounded by [`ServeOptions::connections_max`], or by what the process's limit of
+/// file descriptors has room for ([`ServeOptions::within_descriptors`]) where that is less.
+///
 /// Errors of `accept` (as when no file descriptor is left) never end the server.
 ///
 /// # Errors
@@ -56,6 +59,7 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
     options.validate()?;
+    let options = options.within_descriptors()?;
     let grace = options.shutdown_grace;
     let (ends, ending) = Shutdown::new();
     let ends = Arc::new(ends);

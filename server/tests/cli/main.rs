@@ -1,6 +1,7 @@
 //! The program as people and scripts use it: the real binary against a real server.
 #![cfg(test)]
 
+mod descriptors;
 mod forms;
 mod lost;
 mod servers;

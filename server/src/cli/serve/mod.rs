@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ServeArgs, out: &mut Output) -> Result<(), Failure> {
         None => Settings::default(),
     };
     let settings = args.settings.clone().or(file);
-    let effective = settings.effective();
+    let mut effective = settings.effective();
     effective.config.validate().map_err(Failure::Config)?;
     effective.options.validate().map_err(Failure::Options)?;
     if args.print_config {
@@ -57,6 +57,11 @@ pub(crate) fn run(args: &ServeArgs, out: &mut Output) -> Result<(), Failure> {
         return out.raw(text.as_bytes());
     }
     log::begin(&effective)?;
+    // Before anything is opened: a server that can't take a connection doesn't begin.
+    effective.options = effective
+        .options
+        .within_descriptors()
+        .map_err(Failure::Serve)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -90,19 +95,27 @@ async fn serve_store(
             "there is neither TLS nor authentication yet: whoever reaches this address can write"
         );
     }
-    announce(bound, &effective.data_dir, &store, out);
+    announce(bound, effective, &store, out);
     serve(listener, store, effective.options.clone(), shutdown)
         .await
         .map_err(Failure::Serve)
 }
 
 /// Says where the server is reached and what it is. Where nobody reads that, it serves anyway.
-fn announce(address: SocketAddr, dir: &Path, store: &Store, out: &mut Output) {
+fn announce(address: SocketAddr, effective: &settings::Effective, store: &Store, out: &mut Output) {
     let status = store.status();
     let (id, incarnation) = (status.destination, status.incarnation);
-    let dir = escape(dir.as_os_str().as_encoded_bytes());
+    let dir = escape(effective.data_dir.as_os_str().as_encoded_bytes());
     let revision = status.revision;
-    tracing::info!(%address, destination = %id, %incarnation, %revision, "serving");
+    let connections_max = effective.options.connections_max;
+    tracing::info!(
+        %address,
+        destination = %id,
+        %incarnation,
+        %revision,
+        connections_max,
+        "serving"
+    );
     let text = format!(
         "highwater listens on {address}: destination {id}, incarnation {incarnation}, data in {dir}"
     );
