@@ -12,9 +12,9 @@ use crate::error::StorageError;
 use crate::index::IndexSnapshot;
 use crate::layer::Layer;
 
-/// How many rows the conditions on prefixes of one commit may look at in the index, all together:
-/// whoever judges holds everybody up. Above that the store says that it remembers changes only
-/// since the last checkpoint.
+/// How many rows the conditions on prefixes of one commit may look at, all together: whoever judges
+/// holds everybody up. Above that the store says that it remembers changes only since the last
+/// checkpoint, or if even those are too many, since the last commit.
 pub(crate) const PREFIX_ROWS_MAX: usize = 16_384;
 
 /// One index and the layers over it, newest first. Replaced as a whole, never changed, except that
@@ -135,7 +135,8 @@ impl<'a> At<'a> {
     }
 
     /// The row of a prefix as a decision needs it. The layers know every change since the last
-    /// checkpoint; older ones are looked up row by row, as many as are `left`.
+    /// checkpoint; older ones are looked up in the index. As many rows are looked at as are `left`,
+    /// the newest first: where they don't suffice, the row says from where on it is the whole truth.
     pub(crate) fn prefix_row(
         &self,
         domain: DomainId,
@@ -143,42 +144,41 @@ impl<'a> At<'a> {
         left: &mut usize,
     ) -> Result<PrefixRow, StorageError> {
         let range = KeyRange::of_prefix(need.prefix.as_bytes());
-        let in_layer = |layer: &Arc<Layer>| {
-            layer
-                .range(domain, &range, self.revision)
-                .map(|(_, version)| version.revision)
-                .max()
+        let mut row = PrefixRow {
+            changed_at: None,
+            remembers_since: self.base.remembers_since,
         };
         // A layer that ends before the revision asked about can't say that anything came after it.
         let later = |layer: &&Arc<Layer>| layer.last_revision() > Some(need.since);
-        let changed_at = self
-            .base
-            .layers
-            .iter()
-            .filter(later)
-            .filter_map(in_layer)
-            .max();
-        let mut row = PrefixRow {
-            changed_at,
-            remembers_since: self.base.remembers_since,
-        };
-        let answered = need.since >= self.base.indexed || changed_at > Some(need.since);
+        for layer in self.base.layers.iter().filter(later) {
+            for (_, version) in layer.range(domain, &range, self.revision) {
+                if *left == 0 {
+                    // Nothing that wasn't looked at is later than what this layer ends with.
+                    let end = layer.last_revision().unwrap_or(self.revision);
+                    row.remembers_since = end.min(self.revision);
+                    return Ok(row);
+                }
+                *left -= 1;
+                row.changed_at = row.changed_at.max(Some(version.revision));
+            }
+        }
+        let answered = need.since >= self.base.indexed || row.changed_at > Some(need.since);
         let Some(index) = self.base.index.as_ref().filter(|_| !answered) else {
             return Ok(row);
         };
-        let deletion = index.last_deletion(domain, &range, left)?;
+        let Some(deletion) = index.last_deletion(domain, &range, left)? else {
+            row.remembers_since = self.base.indexed;
+            return Ok(row);
+        };
         for record in index.range(domain, &range)? {
-            if *left == 0 || deletion.is_none() {
+            if *left == 0 {
                 row.remembers_since = self.base.indexed;
                 return Ok(row);
             }
             *left -= 1;
             row.changed_at = row.changed_at.max(Some(record?.1.changed_at));
         }
-        if deletion.is_none() {
-            row.remembers_since = self.base.indexed;
-        }
-        row.changed_at = row.changed_at.max(deletion.flatten());
+        row.changed_at = row.changed_at.max(deletion);
         Ok(row)
     }
 

@@ -3,18 +3,24 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use highwater_core::{Commit, CreateDomain, Mutation};
+use highwater_core::{
+    Authorities, Authority, Commit, Condition, CreateDomain, Guard, Key, Mutation,
+};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use crate::config::Config;
 use crate::error::Error;
 use crate::ticket::Promise;
+use crate::weight;
 
-/// What every request counts beside its keys and values, in bytes.
-const REQUEST_OVERHEAD_BYTES: usize = 256;
-/// What every part of a request counts beside its keys and values, in bytes. Its share of the log:
-/// record header, term, fence, holder, and the guard's name where that isn't the key's.
+/// What every request counts beside what it holds, in bytes: the request itself, its place in the
+/// queue, and where its answer goes.
+const REQUEST_OVERHEAD_BYTES: usize = 512;
+/// What bytes that are shared count beside themselves: their counts, and the allocator's rounding.
+const SHARED_OVERHEAD_BYTES: usize = 32;
+/// What every part of a request takes in the log beside its key and value, in bytes, at most: record
+/// header, term, fence, holder, and the guard's name where that isn't the key's.
 pub(crate) const PART_OVERHEAD_BYTES: usize = 2_048;
 
 /// A request to the writer.
@@ -164,22 +170,203 @@ fn sizes(request: &Request) -> (usize, usize) {
         Request::CreateDomain(_) => return (REQUEST_OVERHEAD_BYTES, PART_OVERHEAD_BYTES),
         Request::Commit(commit) => commit,
     };
-    let mut bytes = REQUEST_OVERHEAD_BYTES;
+    let caller = commit.caller.as_ref();
+    let mut bytes = REQUEST_OVERHEAD_BYTES
+        + shared(commit.domain.as_str().as_bytes())
+        + caller.map_or(0, |caller| shared(caller.as_bytes()))
+        + of_authorities(&commit.authority);
     let mut log_bytes = PART_OVERHEAD_BYTES;
     for mutation in &commit.mutations {
-        let content = match mutation {
+        let (content, held) = match mutation {
             Mutation::Put {
                 key,
                 value,
                 metadata,
-            } => key.as_bytes().len() + value.as_bytes().len() + metadata.bytes(),
-            Mutation::SetMetadata { key, metadata } => key.as_bytes().len() + metadata.bytes(),
-            Mutation::Delete { key } => key.as_bytes().len(),
-            Mutation::Advance { guard } => guard.as_bytes().len(),
+            } => {
+                let (key, value) = (key.as_bytes(), value.as_bytes());
+                let content = key.len() + value.len() + metadata.bytes();
+                let held = shared(key) + shared(value) + weight::of_metadata(metadata);
+                (content, held)
+            }
+            Mutation::SetMetadata { key, metadata } => {
+                let content = key.as_bytes().len() + metadata.bytes();
+                (
+                    content,
+                    shared(key.as_bytes()) + weight::of_metadata(metadata),
+                )
+            }
+            Mutation::Delete { key } => (key.as_bytes().len(), shared(key.as_bytes())),
+            Mutation::Advance { guard } => (guard.as_bytes().len(), shared(guard.as_bytes())),
         };
-        bytes += content + 64;
+        bytes += size_of::<Mutation>() + held;
         log_bytes += content + PART_OVERHEAD_BYTES;
     }
-    bytes += commit.conditions.len() * 128;
+    bytes += commit.conditions.iter().map(of_condition).sum::<usize>();
     (bytes, log_bytes)
+}
+
+/// Bytes that are shared behind a count of their owners.
+const fn shared(bytes: &[u8]) -> usize {
+    SHARED_OVERHEAD_BYTES + bytes.len()
+}
+
+fn of_condition(condition: &Condition) -> usize {
+    let name = match condition {
+        Condition::PrefixUnchangedSince { prefix, .. } => prefix.as_bytes(),
+        _ => condition.key().map_or(&[][..], Key::as_bytes),
+    };
+    size_of::<Condition>() + shared(name)
+}
+
+fn of_authorities(authorities: &Authorities) -> usize {
+    let holder = |authority: &Authority| shared(authority.holder().as_bytes());
+    match authorities {
+        Authorities::None => 0,
+        Authorities::One(authority) => holder(authority),
+        Authorities::PerGuard(list) => list
+            .iter()
+            .map(|(guard, authority)| {
+                size_of::<(Guard, Authority)>() + shared(guard.as_bytes()) + holder(authority)
+            })
+            .sum(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use highwater_core::{
+        Digest, DomainName, Generation, Identity, Metadata, Metageneration, Prefix, Revision, Value,
+    };
+
+    /// What a part may count beside the bytes that it holds: itself, and what its bytes take.
+    const PART_MAX: usize = 512;
+
+    fn bytes(commit: Commit) -> usize {
+        sizes(&Request::Commit(Box::new(commit))).0
+    }
+
+    fn bare() -> Commit {
+        Commit::new(DomainName::new("d").unwrap())
+    }
+
+    /// A commit with this part counts what the part holds: not less, and not much more.
+    #[track_caller]
+    fn counts(with: Commit, held: usize) {
+        let counted = bytes(with) - bytes(bare());
+        assert!(counted >= held, "{counted} for {held} bytes");
+        assert!(counted <= held + PART_MAX, "{counted} for {held} bytes");
+    }
+
+    fn authority(holder: usize) -> Authority {
+        Authority::parse(&format!("7.0000000000000001/9@{}", "h".repeat(holder))).unwrap()
+    }
+
+    #[test]
+    fn a_condition_counts_its_key_or_prefix_and_what_it_is_compared_with() {
+        let revision = Revision::new((1 << 48) | 9).unwrap();
+        let term = authority(1).term();
+        for len in [1, 1_024] {
+            let key = || Key::new(vec![b'k'; len]).unwrap();
+            let prefix = Prefix::new(vec![b'p'; len]).unwrap();
+            let conditions = [
+                (
+                    Condition::GenerationIs {
+                        key: key(),
+                        generation: Generation::new(9),
+                    },
+                    8,
+                ),
+                (
+                    Condition::GenerationIsNot {
+                        key: key(),
+                        generation: None,
+                    },
+                    8,
+                ),
+                (
+                    Condition::MetagenerationIs {
+                        key: key(),
+                        metageneration: Some(Metageneration::FIRST),
+                    },
+                    8,
+                ),
+                (
+                    Condition::MetagenerationIsNot {
+                        key: key(),
+                        metageneration: None,
+                    },
+                    8,
+                ),
+                (Condition::WrittenUnder { key: key(), term }, 24),
+                (
+                    Condition::ValueDigestIs {
+                        key: key(),
+                        digest: Digest::new([7; 32]),
+                    },
+                    32,
+                ),
+                (
+                    Condition::KeyUnchangedSince {
+                        key: key(),
+                        revision,
+                    },
+                    8,
+                ),
+                (Condition::PrefixUnchangedSince { prefix, revision }, 8),
+            ];
+            for (condition, compared) in conditions {
+                counts(bare().when(condition), len + compared);
+            }
+        }
+    }
+
+    #[test]
+    fn authorities_count_their_holders_and_guards() {
+        for len in [1, 256] {
+            counts(bare().under(authority(len)), len);
+            let guard = |number: usize| Guard::new(format!("{number:0>len$}")).unwrap();
+            let mut commit = bare();
+            let list = (0..100).map(|number| (guard(number), authority(len)));
+            commit.authority = Authorities::PerGuard(list.collect());
+            let counted = bytes(commit) - bytes(bare());
+            let held = 100 * (2 * len + 24);
+            assert!(
+                counted >= held && counted <= held + 100 * PART_MAX,
+                "{counted}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_mutation_counts_key_value_and_metadata() {
+        let key = |len: usize| Key::new(vec![b'k'; len]).unwrap();
+        for len in [1, 1_000] {
+            counts(bare().delete(key(len)), len);
+            counts(bare().advance(Guard::new(vec![b'g'; len]).unwrap()), len);
+            counts(
+                bare().put(key(len), Value::new(vec![7; 5_000]).unwrap()),
+                len + 5_000,
+            );
+        }
+        let mut metadata = Metadata::default();
+        for number in 0..64 {
+            let name = format!("{number:0128}");
+            metadata = metadata.with_label(&name, &"v".repeat(1_024)).unwrap();
+        }
+        let labelled = Mutation::SetMetadata {
+            key: key(1),
+            metadata,
+        };
+        let counted = bytes(bare().with(labelled)) - bytes(bare());
+        let held = 64 * (128 + 1_024);
+        assert!(counted >= held && counted <= held + 65 * 1_024, "{counted}");
+    }
+
+    #[test]
+    fn the_caller_counts() {
+        let mut commit = bare();
+        commit.caller = Some(Identity::new(vec![b'c'; 200]).unwrap());
+        counts(commit, 200);
+    }
 }

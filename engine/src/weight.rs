@@ -17,7 +17,8 @@ pub(crate) fn of_row(name: &[u8], record: Option<&Record>) -> usize {
     ROW_OVERHEAD_BYTES + name.len() + content
 }
 
-fn of_metadata(metadata: &Metadata) -> usize {
+/// Metadata, beside what holds it.
+pub(crate) fn of_metadata(metadata: &Metadata) -> usize {
     let labels = match metadata.labels().len() {
         0 => 0,
         count => LABELS_OVERHEAD_BYTES + count * LABEL_OVERHEAD_BYTES,

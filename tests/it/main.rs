@@ -14,6 +14,8 @@ mod model;
 #[cfg(test)]
 mod pipeline;
 #[cfg(test)]
+mod prefixes;
+#[cfg(test)]
 mod scripts;
 #[cfg(test)]
 mod support;
