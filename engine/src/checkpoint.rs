@@ -11,8 +11,8 @@ use crate::apply::apply;
 use crate::base::Base;
 use crate::counters::Counters;
 use crate::error::StorageError;
-use crate::faults::Faults;
-use crate::index::{Index, IndexSnapshot};
+use crate::faults::{Fault, Faults};
+use crate::index::{Index, IndexSnapshot, not_open};
 use crate::layer::Layer;
 use crate::shared::Shared;
 use crate::tables::Applied;
@@ -92,6 +92,7 @@ impl Checkpointer {
         match self.write(&base, layer) {
             Ok(index) => {
                 self.publish(index);
+                self.shared.latch.set_index_away(false);
                 self.shared.latch.set_index_full(false);
                 self.recycle(layer);
                 Counters::add(&self.shared.counters.checkpoints, 1);
@@ -107,11 +108,7 @@ impl Checkpointer {
         let Some(last) = layer.last_revision() else {
             return Ok(None);
         };
-        let missing = || StorageError::Index {
-            what: "checkpoint",
-            detail: "it isn't open".into(),
-        };
-        let index = self.index.as_ref().ok_or_else(missing)?;
+        let index = self.index.as_ref().ok_or_else(not_open)?;
         let before = base.index.as_ref().map(|index| index.applied);
         let applied = Applied {
             destination: self.shared.destination,
@@ -172,7 +169,6 @@ impl Checkpointer {
             self.shared.lose_index(error);
             return Step::Stop;
         };
-        self.shared.latch.set_index_away(true);
         if self.shared.latch.set_index_full(true) {
             tracing::warn!(%error, "no room for the checkpoint: no more data is taken");
         }
@@ -226,10 +222,11 @@ impl Shared {
     /// Sees to it that the store stops writing once something is wrong with the index.
     fn watch_index(self: &Arc<Self>, faults: &Faults) {
         let shared = Arc::downgrade(self);
-        faults.watch(Box::new(move |error| {
-            if let Some(shared) = shared.upgrade() {
-                shared.lose_index(error);
-            }
+        faults.watch(Box::new(move |fault| match (fault, shared.upgrade()) {
+            (Fault::Lost(error), Some(shared)) => shared.lose_index(error),
+            // Whoever reads from now on knows that the index will be back.
+            (Fault::NoRoom, Some(shared)) => shared.latch.set_index_away(true),
+            (_, None) => {}
         }));
     }
 

@@ -6,8 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::StorageError;
 
-/// Called once for each kind of loss, from whatever thread finds it.
-type Watcher = Box<dyn Fn(&StorageError) + Send + Sync>;
+/// What a watcher is told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fault<'a> {
+    /// The file couldn't grow: redb will answer nothing any more until the index is opened anew.
+    NoRoom,
+    /// Writing, or also reading, is lost until the store is opened anew.
+    Lost(&'a StorageError),
+}
+
+/// Called once for each kind of fault, from whatever thread finds it, before redb is told.
+type Watcher = Box<dyn Fn(Fault<'_>) + Send + Sync>;
 
 /// What went wrong with the index's file since it was opened.
 ///
@@ -60,7 +69,7 @@ impl Faults {
         if place.set(error.clone()).is_ok()
             && let Some(watcher) = self.watcher.get()
         {
-            watcher(&error);
+            watcher(Fault::Lost(&error));
         }
     }
 
@@ -69,7 +78,7 @@ impl Faults {
         if self.watcher.set(watcher).is_ok()
             && let (Some(lost), Some(watcher)) = (self.lost(), self.watcher.get())
         {
-            watcher(lost);
+            watcher(Fault::Lost(lost));
         }
     }
 
@@ -80,7 +89,11 @@ impl Faults {
 
     /// Notes that the file couldn't grow for want of space.
     pub(crate) fn note_no_room(&self) {
-        self.no_room.store(true, Ordering::SeqCst);
+        if !self.no_room.swap(true, Ordering::SeqCst)
+            && let Some(watcher) = self.watcher.get()
+        {
+            watcher(Fault::NoRoom);
+        }
     }
 
     /// Whether the file couldn't grow for want of space, and nothing worse happened.
@@ -181,13 +194,12 @@ pub(crate) fn guarded<T>(
     }
 }
 
-/// Drops what redb has made, and does not end the thread if it panics at that.
-///
-/// # Errors
-///
-/// [`StorageError::Damaged`] with the message of a panic.
-pub(crate) fn guarded_drop<T>(held: T) -> Result<(), StorageError> {
-    caught("close", || drop(held))
+/// Drops what redb has made; a panic at that is lost reading, like every other.
+pub(crate) fn guarded_drop<T>(faults: &Faults, held: T) {
+    if let Err(panic) = caught("close", || drop(held)) {
+        faults.panicked.store(true, Ordering::SeqCst);
+        faults.lose(panic);
+    }
 }
 
 /// Runs something that may panic.
@@ -283,6 +295,6 @@ mod tests {
         assert!(faults.only_lacks_room() && !faults.stopped());
         faults.lose_writes(failed());
         assert!(!faults.only_lacks_room());
-        assert_eq!(calls.load(Ordering::SeqCst), 1);
+        assert_eq!(calls.load(Ordering::SeqCst), 2, "one for each");
     }
 }

@@ -55,16 +55,17 @@ impl std::fmt::Debug for IndexSnapshot {
     }
 }
 
-/// Drops what redb has made. What it left behind at a panic stays where it is: it would write to a
-/// file, or wait for itself.
+/// Drops what redb has made. What it left behind at a panic stays where it is, for the rest of the
+/// process: nothing is known of it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a drop that panics while another one unwinds would end the process"
+)]
 fn let_go<T>(faults: &Faults, held: Option<T>) {
     if faults.panicked() {
         std::mem::forget(held);
     } else {
-        let dropped = guarded_drop(held);
-        if let Err(error) = dropped {
-            faults.lose(error);
-        }
+        guarded_drop(faults, held);
     }
 }
 
@@ -81,7 +82,7 @@ impl Drop for IndexSnapshot {
 }
 
 /// The error of a call on what was let go of already.
-fn not_open() -> StorageError {
+pub(crate) fn not_open() -> StorageError {
     StorageError::Index {
         what: "use",
         detail: "it isn't open".into(),

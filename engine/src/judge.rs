@@ -39,6 +39,8 @@ enum Admit {
     Judge(Availability),
     /// Let it wait.
     Wait,
+    /// Refuse it whatever it is: on the full disk there isn't even room for what frees some.
+    NoRoom,
 }
 
 impl Shared {
@@ -110,8 +112,10 @@ impl Shared {
 
     fn judge_one(&self, writer: &mut Writer, pending: Pending) -> Judged {
         let base = self.base.load_full();
-        let availability = match self.admit(writer, &base, pending.log_bytes) {
-            Admit::Judge(availability) => availability,
+        let (availability, no_room) = match self.admit(writer, &base, pending.log_bytes) {
+            Admit::Judge(availability) => (availability, false),
+            // As an overloaded destination, which takes nothing at all; but the disk is the reason.
+            Admit::NoRoom => (Availability::Overloaded, true),
             Admit::Wait => return Judged::Blocked(Box::new(pending)),
         };
         let answer = match (availability, &pending.request) {
@@ -126,6 +130,11 @@ impl Shared {
                 self.judge_create(writer, &base, create, availability)
             }
         };
+        let answer = if no_room {
+            for_want_of_room(answer)
+        } else {
+            answer
+        };
         // The index was closed to be opened anew, or has been opened anew meanwhile.
         let replaced = || !Arc::ptr_eq(&base, &self.base.load());
         if matches!(answer, Err(Error::Storage(_))) && (self.latch.is_index_away() || replaced()) {
@@ -137,8 +146,8 @@ impl Shared {
     }
 
     /// Whether there is room for an effect of up to so many bytes, in the group, in memory and in
-    /// preallocated log. Where more is on its way the request waits; where the disk is full it is
-    /// judged, so that it gets a reason.
+    /// preallocated log. Where more is on its way the request waits; where the disk is full, or no
+    /// file can be opened for more log, it is judged, so that it gets a reason.
     fn admit(&self, writer: &Writer, base: &Base, log_bytes: usize) -> Admit {
         if self.latch.is_poisoned() {
             return Admit::Judge(Availability::Poisoned);
@@ -162,22 +171,30 @@ impl Shared {
                 self.pool.spares().saturating_sub(kept_back)
             })
         };
-        // On a full disk the segment kept back may be the active one by now: it isn't for data.
-        let kept = !self.latch.is_full() || self.pool.spares() >= KEPT_BACK_SEGMENTS;
-        if kept && has_place(KEPT_BACK_SEGMENTS) && !memory_tight {
+        // The segment kept back may be the active one by now, or not be made yet: that isn't for
+        // data.
+        let spares = self.pool.spares();
+        let placed = spares >= KEPT_BACK_SEGMENTS && has_place(KEPT_BACK_SEGMENTS);
+        if placed && !memory_tight {
             return Admit::Judge(Availability::Ready);
         }
         if !self.latch.is_full() {
-            if self.pool.spares() < SPARE_SEGMENTS as usize {
+            if spares < SPARE_SEGMENTS as usize {
                 self.spare_signal.raise();
             }
-            return Admit::Wait;
+            // Nobody knows when somebody closes a file.
+            let stuck = !placed && self.latch.lacks_descriptors();
+            return if stuck {
+                Admit::Judge(Availability::Overloaded)
+            } else {
+                Admit::Wait
+            };
         }
         let hard_max = self.config.memory_bytes / 2 + self.config.memory_bytes / 4;
         if has_place(0) && layer_bytes < hard_max {
             return Admit::Judge(Availability::DiskFull);
         }
-        Admit::Judge(Availability::Overloaded)
+        Admit::NoRoom
     }
 
     /// Judges against the durable state alone: what was judged after it may not be on disk.
@@ -259,6 +276,16 @@ impl Shared {
         writer.group.effects.push(Arc::new(effect));
         Ok(())
     }
+}
+
+/// What an overloaded destination refuses, as one refuses it that has no room.
+fn for_want_of_room(mut answer: Answer) -> Answer {
+    if let Err(Error::Rejected(rejection)) = &mut answer
+        && rejection.reason == Reason::Unavailable(Unavailable::Overloaded)
+    {
+        rejection.reason = Reason::Unavailable(Unavailable::DiskFull);
+    }
+    answer
 }
 
 fn incomplete(view: &View) -> Error {

@@ -8,6 +8,7 @@ pub(crate) struct Latch {
     poisoned: AtomicBool,
     closed: AtomicBool,
     log_full: AtomicBool,
+    no_descriptor: AtomicBool,
     index_full: AtomicBool,
     index_away: AtomicBool,
 }
@@ -38,7 +39,18 @@ impl Latch {
         self.log_full.swap(full, Ordering::SeqCst) != full
     }
 
-    /// Notes whether the last checkpoint failed. True on a change.
+    /// Notes whether the last attempt to make a log segment found no file descriptor. True on a
+    /// change.
+    pub(crate) fn set_no_descriptor(&self, lacking: bool) -> bool {
+        self.no_descriptor.swap(lacking, Ordering::SeqCst) != lacking
+    }
+
+    /// Whether no more log segments can be made for want of file descriptors.
+    pub(crate) fn lacks_descriptors(&self) -> bool {
+        self.no_descriptor.load(Ordering::SeqCst)
+    }
+
+    /// Notes whether the last checkpoint found no space. True on a change.
     pub(crate) fn set_index_full(&self, full: bool) -> bool {
         self.index_full.swap(full, Ordering::SeqCst) != full
     }

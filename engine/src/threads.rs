@@ -83,21 +83,35 @@ fn keep_house(shared: &Shared) {
         if shared.latch.is_poisoned() || shared.is_stopping() {
             continue;
         }
-        match shared.pool.ensure_spare() {
-            Ok(()) => {
-                if shared.latch.set_log_full(false) {
-                    tracing::info!("there is room for the log again");
-                }
-            }
-            Err(LogError::Full { file, source }) => {
-                if shared.latch.set_log_full(true) {
-                    tracing::warn!(%file, %source, "no room for the log: no more data is taken");
-                }
-            }
-            Err(error) => shared.poison(&error),
-        }
+        make_room(shared);
         if shared.blocked.load(Ordering::SeqCst) {
             shared.judge_signal.raise();
         }
+    }
+}
+
+/// Makes the spare segments that are missing, and says what is in the way.
+fn make_room(shared: &Shared) {
+    let latch = &shared.latch;
+    match shared.pool.ensure_spare() {
+        Ok(()) => {
+            let lacked = latch.set_no_descriptor(false);
+            if latch.set_log_full(false) || lacked {
+                tracing::info!("there is room for the log again");
+            }
+        }
+        Err(LogError::Full { file, source }) => {
+            latch.set_no_descriptor(false);
+            if latch.set_log_full(true) {
+                tracing::warn!(%file, %source, "no room for the log: no more data is taken");
+            }
+        }
+        Err(LogError::NoDescriptor { file, source }) => {
+            if latch.set_no_descriptor(true) {
+                tracing::warn!(%file, %source, "too many files are open: once the log's segments \
+                    are full, everything is refused as overloaded until some are closed");
+            }
+        }
+        Err(error) => shared.poison(&error),
     }
 }

@@ -3,6 +3,7 @@
 //! The workload runs once and the disk remembers all that is done to it. Then the power goes at one
 //! operation after the other, in every way that it can, and what is left is opened.
 
+mod descriptors;
 mod errors;
 mod full;
 mod twice;

@@ -375,3 +375,34 @@ fn lacks_descriptors(error: &io::Error) -> bool {
     let errno = Errno::from_io_error(error);
     matches!(errno, Some(Errno::MFILE | Errno::NFILE))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(errno: Errno) -> LogError {
+        let source = io::Error::from_raw_os_error(errno.raw_os_error());
+        space_error(IoOp::Create, "spare-1.hw.tmp")(source)
+    }
+
+    #[test]
+    fn what_is_lacking_is_told_apart_from_a_storage_that_fails() {
+        for errno in [Errno::NOSPC, Errno::DQUOT, Errno::FBIG] {
+            assert!(matches!(told(errno), LogError::Full { .. }), "{errno}");
+        }
+        for errno in [Errno::MFILE, Errno::NFILE] {
+            let error = told(errno);
+            assert!(matches!(error, LogError::NoDescriptor { .. }), "{errno}");
+            assert!(error.to_string().contains("file descriptor"), "{error}");
+        }
+        for errno in [
+            Errno::IO,
+            Errno::ROFS,
+            Errno::NOMEM,
+            Errno::ACCESS,
+            Errno::NODEV,
+        ] {
+            assert!(matches!(told(errno), LogError::Io { .. }), "{errno}");
+        }
+    }
+}
