@@ -10,10 +10,12 @@
 //! Absolute figures don't carry over to another machine or another hour. Limit and store are
 //! measured in turn, several times, and compared by the ratio of each pair.
 
+mod drive;
 mod limit;
 mod report;
 mod work;
 
+pub use drive::{Case, Failure, On, Target, compare, side_by_side};
 pub use limit::bare_limit;
 pub use report::{Report, Sample};
 pub use work::{Work, Writer};

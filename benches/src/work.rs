@@ -1,11 +1,11 @@
 //! The measured work: fenced CAS writes on keys that each writer owns.
 
-use std::error::Error;
-
 use highwater::{
     Authority, Commit, Condition, DomainName, Epoch, Generation, Key, Receipt, Store, Value,
 };
 use highwater_core::limits::MUTATIONS_MAX;
+
+use crate::drive::Failure;
 
 /// How many keys there are, shared out among the writers.
 const KEYS: usize = 100_000;
@@ -35,7 +35,7 @@ impl Work {
     /// # Errors
     ///
     /// What the store says.
-    pub fn load(store: &Store, domain: DomainName, epoch: Epoch) -> Result<Self, Box<dyn Error>> {
+    pub fn load(store: &Store, domain: DomainName, epoch: Epoch) -> Result<Self, Failure> {
         let authority = Authority::parse(&format!("{epoch}/42@writer"))?;
         let mut keys = Vec::with_capacity(KEYS);
         let names = (0..KEYS).map(|key| Key::new(format!("{key:016x}")));
@@ -96,7 +96,7 @@ impl Writer {
     /// # Errors
     ///
     /// None that a benchmark could cause.
-    pub fn commit(&mut self) -> Result<(usize, Commit), Box<dyn Error>> {
+    pub fn commit(&mut self) -> Result<(usize, Commit), Failure> {
         let index = usize::try_from(self.next() % self.keys.len() as u64)?;
         let (key, generation) = self.keys.get(index).ok_or("a writer has no keys")?.clone();
         let mut value = [0_u8; VALUE_BYTES];
