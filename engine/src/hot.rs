@@ -14,13 +14,13 @@ pub(crate) struct Hot<K, V> {
     budget_bytes: usize,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Entry<V> {
     value: V,
     bytes: usize,
 }
 
-impl<K: Hash + Eq + Clone, V: Clone> Hot<K, V> {
+impl<K: Hash + Eq + Clone, V> Hot<K, V> {
     /// An empty map that holds entries of about this many bytes.
     pub(crate) fn new(budget_bytes: usize) -> Self {
         Self {
@@ -32,13 +32,12 @@ impl<K: Hash + Eq + Clone, V: Clone> Hot<K, V> {
     }
 
     /// What is known; an entry of the old generation becomes young again.
-    pub(crate) fn get(&mut self, key: &K) -> Option<V> {
-        if let Some(entry) = self.young.get(key) {
-            return Some(entry.value.clone());
+    pub(crate) fn get(&mut self, key: &K) -> Option<&mut V> {
+        if !self.young.contains_key(key) {
+            let entry = self.old.remove(key)?;
+            self.put(key.clone(), entry.value, entry.bytes);
         }
-        let entry = self.old.remove(key)?;
-        self.put(key.clone(), entry.value.clone(), entry.bytes);
-        Some(entry.value)
+        self.young.get_mut(key).map(|entry| &mut entry.value)
     }
 
     /// Notes the latest value, which takes about this many bytes.

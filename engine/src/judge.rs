@@ -310,8 +310,8 @@ impl Writer {
         {
             for change in records {
                 let name = (*domain, change.key.clone());
-                let known = self.hot_records.get(&name).and_then(|row| row.slot);
-                let slot = layer.put(*domain, change, revision, known.as_ref());
+                let known = self.hot_records.get(&name).and_then(|row| row.slot.take());
+                let slot = layer.put(*domain, change, revision, known);
                 let row = HotRow {
                     record: change.record.clone(),
                     slot: Some(slot),
@@ -342,7 +342,7 @@ fn fetch(
     for guard in &needs.guards {
         let name = (domain.id, guard.clone());
         let fence = match writer.hot_fences.get(&name) {
-            Some(fence) => fence,
+            Some(fence) => fence.clone(),
             None => {
                 let fence = at.fence(domain, guard)?;
                 let bytes = weight::of_fence(guard, fence.as_ref());
@@ -355,7 +355,7 @@ fn fetch(
     for need in &needs.keys {
         let name = (domain.id, need.key.clone());
         let record = match writer.hot_records.get(&name) {
-            Some(row) => row.record,
+            Some(row) => row.record.clone(),
             None => {
                 let record = at.record(domain.id, &need.key)?;
                 let bytes = weight::of_row(need.key.as_bytes(), record.as_deref());

@@ -77,22 +77,22 @@ impl Layer {
         domain: DomainId,
         change: &RecordChange,
         revision: Revision,
-        known: Option<&Slot>,
+        known: Option<Slot>,
     ) -> Slot {
-        let here = known.filter(|slot| slot.layer == self.id);
-        let versions = here
-            .and_then(|slot| slot.versions.upgrade())
-            .unwrap_or_else(|| {
-                let name = (domain, change.key.clone());
-                let entry = self.records.get_or_insert_with(name, Arc::default);
-                Arc::clone(entry.value())
-            });
-        versions.push(revision, change.record.clone());
         let bytes = weight::of_record_change(change);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(slot) = known.filter(|slot| slot.layer == self.id)
+            && let Some(versions) = slot.versions.upgrade()
+        {
+            versions.push(revision, change.record.clone());
+            return slot;
+        }
+        let name = (domain, change.key.clone());
+        let entry = self.records.get_or_insert_with(name, Arc::default);
+        entry.value().push(revision, change.record.clone());
         Slot {
             layer: self.id,
-            versions: Arc::downgrade(&versions),
+            versions: Arc::downgrade(entry.value()),
         }
     }
 

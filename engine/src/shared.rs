@@ -84,7 +84,7 @@ pub(crate) struct Writer {
 }
 
 /// The latest state of a key, and where its layer keeps it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct HotRow {
     pub(crate) record: Option<Arc<Record>>,
     pub(crate) slot: Option<Slot>,
