@@ -13,7 +13,7 @@
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let store = Store::open("/var/lib/highwater", Config::default())?;
-//! let listener = tokio::net::TcpListener::bind("127.0.0.1:4600").await?;
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:7171").await?;
 //! let shutdown = async {
 //!     let _ = tokio::signal::ctrl_c().await;
 //! };

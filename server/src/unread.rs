@@ -94,3 +94,53 @@ where
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use highwater::{Config, Store};
+    use highwater_proto::FILE_DESCRIPTOR_SET;
+    use highwater_proto::v1::highwater_server::HighwaterServer;
+    use prost::Message;
+    use prost_types::FileDescriptorSet;
+
+    use super::*;
+    use crate::options::ServeOptions;
+    use crate::service::Service as Highwater;
+    use crate::shutdown::Shutdown;
+
+    /// Every call of the service that is described.
+    fn methods() -> Vec<String> {
+        let set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap();
+        let services = set.file.into_iter().flat_map(|file| file.service);
+        let methods = services.flat_map(|service| service.method);
+        methods.map(|method| method.name().to_owned()).collect()
+    }
+
+    #[tokio::test]
+    async fn every_call_that_the_service_sees_is_noted_and_no_other_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Config::default()).unwrap();
+        let (_ends, ending) = Shutdown::new();
+        let service = Highwater::new(store.clone(), &ServeOptions::default(), ending);
+        let mut service = HighwaterServer::new(service);
+        let methods = methods();
+        assert!(methods.len() > 10, "{methods:?}");
+        for method in methods {
+            // A frame with an empty message, which every decoder takes, and half of one.
+            for (body, is_seen) in [("\0\0\0\0\0", true), ("\0\0", false)] {
+                let begun = Begun::default();
+                let path = format!("/highwater.v1.Highwater/{method}");
+                let mut request = Request::post(path)
+                    .body(Body::new(body.to_owned()))
+                    .unwrap();
+                request.extensions_mut().insert(begun.clone());
+                service.call(request).await.unwrap();
+                let is_stream = method == "CommitStream";
+                let noted = begun.0.load(Ordering::Relaxed);
+                assert_eq!(noted, is_seen || is_stream, "{method}");
+            }
+        }
+        drop(service);
+        store.close().unwrap();
+    }
+}

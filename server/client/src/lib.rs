@@ -9,20 +9,30 @@
 //!
 //! # Example
 //!
+//! A holder takes over, writes under its authority, and ends where somebody newer was accepted:
+//!
 //! ```no_run
 //! use highwater_client::{Client, ClientError, ClientOptions};
-//! use highwater_core::{Authority, DomainName, Key, Value};
+//! use highwater_core::{Authority, DomainName, Guard, Key, Value};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! let client = Client::connect("http://127.0.0.1:4600", ClientOptions::default()).await?;
+//! let client = Client::connect("http://127.0.0.1:7171", ClientOptions::default()).await?;
 //! // As the coordinator granted it; no part of it is ever filled in later.
 //! let authority = Authority::parse("7.3fa9c1d2e0b14c55/42@worker-a")?;
 //! let session = client.session(DomainName::new("jobs")?, authority);
+//!
+//! // First the fence, and with it what the last holder left.
+//! let mut taken = session.take_over(&Guard::new("job-7")?).await?;
+//! while let Some(page) = taken.next().await? {
+//!     println!("{} records at revision {}", page.records.len(), page.revision);
+//! }
+//!
 //! match session.put(Key::new("job-7/result")?, Value::new("done")?).await {
 //!     Ok(receipt) => println!("written at revision {}", receipt.revision),
-//!     Err(ClientError::LostAuthority(evidence)) => println!("somebody newer was here:
-//! {evidence}"),     Err(ClientError::OutcomeUnknown { .. }) => println!("read before doing
-//! anything again"),     Err(other) => return Err(other.into()),
+//!     // The session is stopped: nothing is sent any more, whatever is called.
+//!     Err(ClientError::LostAuthority(evidence)) => println!("stop: {evidence}"),
+//!     Err(ClientError::OutcomeUnknown { .. }) => println!("read before anything else"),
+//!     Err(other) => return Err(other.into()),
 //! }
 //! # Ok(())
 //! # }

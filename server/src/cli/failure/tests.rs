@@ -164,6 +164,12 @@ fn a_watch_that_begins_too_early_says_where_it_can() {
         requested: u64::MAX - 1,
         oldest: u64::MAX,
     };
+    let after_write = Failure::of_status(watch_too_old(&detail), Effect::Writes);
+    assert_eq!(
+        after_write.exit(),
+        Exit::OutcomeUnknown,
+        "it says nothing of a write"
+    );
     let failure = Failure::of_status(watch_too_old(&detail), Effect::Reads);
     assert_eq!(failure.kind(), "watch_too_old");
     assert!(failure.to_string().contains("18446744073709551615"));
