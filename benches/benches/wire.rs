@@ -2,10 +2,12 @@
 //! client share the machine, each with a runtime of its own, over one connection.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use highwater::{Commit, Config, DomainName, Policy, Receipt, Store};
-use highwater_benches::{Case, Failure, On, Target, Work, compare, measure_for, side_by_side};
+use highwater_benches::{
+    Case, Failure, On, Target, Times, Work, compare, measure_for, side_by_side,
+};
 use highwater_client::{Client, ClientOptions, Session};
 use highwater_core::Authority;
 use highwater_server::{ServeOptions, serve};
@@ -68,12 +70,7 @@ impl Target for Served {
 }
 
 /// One stream that always has so many commits in flight, each of another writer.
-fn streaming(
-    runtime: &Runtime,
-    session: &Session,
-    in_flight: usize,
-    work: &mut Work,
-) -> Result<Vec<Duration>, Failure> {
+fn streaming(runtime: &Runtime, session: &Session, in_flight: usize, work: &mut Work) -> Times {
     let mut writers = work.share(in_flight);
     let times = runtime.block_on(async {
         let (mut commits, mut verdicts) = session.pipeline().await?;

@@ -15,6 +15,9 @@ use crate::{measure_for, rounds, writers};
 /// Whatever ends a benchmark.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
+/// The time of every commit of one run, unordered.
+pub type Times = Result<Vec<Duration>, Failure>;
+
 /// What commits are sent to.
 pub trait Target: Clone + Send + Sync + 'static {
     /// Commits, and returns when the commit is durable.
@@ -36,12 +39,7 @@ pub enum On<'a> {
 /// # Errors
 ///
 /// The first of a writer: a commit that isn't accepted, or a panic.
-pub fn side_by_side(
-    on: On<'_>,
-    target: &impl Target,
-    count: usize,
-    work: &mut Work,
-) -> Result<Vec<Duration>, Failure> {
+pub fn side_by_side(on: On<'_>, target: &impl Target, count: usize, work: &mut Work) -> Times {
     let end = Instant::now() + measure_for();
     let parts = work.share(count).into_iter();
     let loops = parts.map(|writer| closed_loop(target.clone(), writer, end));
@@ -85,12 +83,15 @@ async fn closed_loop(
     Ok((times, writer))
 }
 
-/// A way to write that is measured: with so many writers, the time of every commit.
+/// Runs a case once, with so many writers.
+pub type Run<'a> = Box<dyn Fn(usize, &mut Work) -> Times + 'a>;
+
+/// A way to write that is measured.
 pub struct Case<'a> {
     /// What a line of the table calls it, behind the number of writers.
     pub name: &'static str,
-    /// Runs it once.
-    pub run: Box<dyn Fn(usize, &mut Work) -> Result<Vec<Duration>, Failure> + 'a>,
+    /// How it is run.
+    pub run: Run<'a>,
 }
 
 /// Measures cases with 1, 8, 64 and 256 writers, each in every round right behind the bare limit in

@@ -15,7 +15,7 @@ mod limit;
 mod report;
 mod work;
 
-pub use drive::{Case, Failure, On, Target, compare, side_by_side};
+pub use drive::{Case, Failure, On, Run, Target, Times, compare, side_by_side};
 pub use limit::bare_limit;
 pub use report::{Report, Sample};
 pub use work::{Work, Writer};
