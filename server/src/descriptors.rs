@@ -9,8 +9,8 @@ use rustix::process::{Resource, getrlimit};
 use crate::error::ServeError;
 use crate::options::ServeOptions;
 
-/// File descriptors that connections leave to everything else: the files of the store, the listening
-/// socket, the runtime, and what the process had before.
+/// File descriptors that connections leave to everything else: the files of the store, the
+/// listening socket, the runtime, and what the process had before.
 pub const DESCRIPTORS_RESERVED: usize = 64;
 
 impl ServeOptions {

@@ -1,6 +1,6 @@
 //! Calls that end before the service sees them: their message is missing, cut short or not of the
-//! form. The transport tells them by a bare code, which after a write would mean an unknown outcome;
-//! here they get the word that nothing was done.
+//! form. The transport tells them by a bare code, which after a write would mean an unknown
+//! outcome; here they get the word that nothing was done.
 
 use std::convert::Infallible;
 use std::pin::Pin;
