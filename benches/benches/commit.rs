@@ -1,8 +1,9 @@
 //! Fenced durable commits, embedded: from 1 to 256 writers, as threads and as tasks, each beside
-//! the bare limit. `HIGHWATER_BENCH_SECONDS` and `HIGHWATER_BENCH_ROUNDS` set the length.
+//! the bare limit and a yardstick. `HIGHWATER_BENCH_SECONDS` and `HIGHWATER_BENCH_ROUNDS` set the
+//! length.
 
 use highwater::{Commit, Config, DomainName, Policy, Receipt, Store};
-use highwater_benches::{Case, Failure, On, Target, Work, compare, side_by_side};
+use highwater_benches::{Case, Failure, On, Target, Work, Yardstick, compare, side_by_side};
 
 fn main() -> Result<(), Failure> {
     // In the build's directory, on the disk that holds the project: a temporary directory may be in
@@ -16,11 +17,19 @@ fn main() -> Result<(), Failure> {
         .enable_all()
         .build()?;
     let mut work = Work::load(&store, jobs, epoch)?;
+    let like = one_receipt(&store, &mut work)?;
     let (blocking, waiting) = (Blocking(store.clone()), Waiting(store.clone()));
     let cases = [
         Case {
             name: "threads",
             run: Box::new(|count, work| side_by_side(On::Threads, &blocking, count, work)),
+        },
+        Case {
+            name: "yardstick",
+            run: Box::new(|count, work| {
+                let yardstick = Yardstick::begin(dir.path(), like.clone())?;
+                side_by_side(On::Threads, &yardstick, count, &mut work.clone())
+            }),
         },
         Case {
             name: "tasks",
@@ -31,6 +40,16 @@ fn main() -> Result<(), Failure> {
     compare(title, dir.path(), &mut work, &cases)?;
     store.close()?;
     Ok(())
+}
+
+/// What the store answers to one commit of the work.
+fn one_receipt(store: &Store, work: &mut Work) -> Result<Receipt, Failure> {
+    let mut writer = work.share(1).pop().ok_or("no writer")?;
+    let (index, commit) = writer.commit()?;
+    let receipt = store.commit(commit)?;
+    writer.note(index, &receipt);
+    work.give_back([writer]);
+    Ok(receipt)
 }
 
 /// A store whose answer a thread waits for.

@@ -14,11 +14,13 @@ mod drive;
 mod limit;
 mod report;
 mod work;
+mod yardstick;
 
 pub use drive::{Case, Failure, On, Run, Target, Times, compare, side_by_side};
 pub use limit::bare_limit;
 pub use report::{Report, Sample};
 pub use work::{Work, Writer};
+pub use yardstick::Yardstick;
 
 use std::time::Duration;
 

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Bytes of one record in the log, as the store writes it for the measured work.
-const RECORD_BYTES: usize = 390;
+pub(crate) const RECORD_BYTES: usize = 390;
 /// The file is overwritten from its beginning again after so many bytes.
-const FILE_BYTES: u64 = 64 << 20;
+pub(crate) const FILE_BYTES: u64 = 64 << 20;
 
 /// Records per second when `group` records are written and synced at a time, and the median time of
 /// one such group.
