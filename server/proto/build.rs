@@ -16,18 +16,18 @@ const FILES: [&str; 4] = [
     "highwater/v1/highwater.proto",
 ];
 
-/// The requests that ask for an effect or carry an authority: a field that the server doesn't know
-/// could be a condition, so they are refused where they have one.
-const CHECKED: [&str; 8] = [
-    "AdvanceFenceRequest",
-    "CommitRequest",
-    "CommitStreamRequest",
-    "CreateDomainRequest",
-    "GetRequest",
-    "JudgeRequest",
-    "ScanRequest",
-    "TakeOverRequest",
+/// The requests that only read and carry no authority. A server may leave out what it doesn't know of
+/// them. Every other request is refused where it says something unknown: it could be a condition.
+const PLAIN: [&str; 5] = [
+    "GetDomainRequest",
+    "GetFenceRequest",
+    "ListDomainsRequest",
+    "StatusRequest",
+    "WatchRequest",
 ];
+
+/// What no plain request holds.
+const AUTHORITY: &str = ".highwater.v1.Authority";
 
 /// Every message by its full name, with the dot that the names of types begin with.
 type Messages<'a> = BTreeMap<String, &'a DescriptorProto>;
@@ -52,26 +52,42 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The shape of every message that a checked request can hold, as constants in Rust.
+/// The shape of every message that a checked request can hold, as constants in Rust, and for each
+/// message that is sent by itself, which shape it must have.
 fn shapes(descriptors: &FileDescriptorSet) -> Result<String, Box<dyn Error>> {
     let mut messages = Messages::new();
     for file in &descriptors.file {
-        collect(
-            &format!(".{}", file.package()),
-            &file.message_type,
-            &mut messages,
-        );
+        let scope = format!(".{}", file.package());
+        collect(&scope, &file.message_type, &mut messages);
     }
+    let services = descriptors.file.iter().flat_map(|file| &file.service);
     let mut written = BTreeMap::new();
-    for name in CHECKED {
-        write(
-            &format!(".highwater.v1.{name}"),
-            &messages,
-            &mut Vec::new(),
-            &mut written,
-        )?;
+    let mut sent = BTreeMap::new();
+    for method in services.flat_map(|service| &service.method) {
+        sent.insert(method.output_type(), None);
+        let request = method.input_type();
+        let mut parts = BTreeMap::new();
+        write(request, &messages, &mut Vec::new(), &mut parts)?;
+        let is_plain = PLAIN
+            .iter()
+            .any(|plain| request == format!(".highwater.v1.{plain}"));
+        if is_plain && parts.contains_key(AUTHORITY) {
+            return Err(format!("{request} carries an authority and isn't plain").into());
+        }
+        sent.insert(request, (!is_plain).then(|| constant(request)));
+        if !is_plain {
+            written.extend(parts);
+        }
     }
-    Ok(written.into_values().collect())
+    let sent = sent.into_iter().map(|(name, shape)| {
+        let name = name.trim_start_matches(".highwater.v1.");
+        let is = shape.map_or("None".into(), |shape| format!("Some(&{shape})"));
+        format!(
+            "impl Shaped for crate::v1::{name} {{ \
+             const SHAPE: Option<&'static Shape> = {is}; }}\n"
+        )
+    });
+    Ok(written.into_values().chain(sent).collect())
 }
 
 fn collect<'a>(scope: &str, found: &'a [DescriptorProto], messages: &mut Messages<'a>) {

@@ -10,58 +10,13 @@ use tonic::codec::{Codec, DecodeBuf, Decoder};
 use tonic::{Code, Status};
 use tonic_prost::{ProstDecoder, ProstEncoder};
 
-use crate::shape::{self, Misfit, Shape};
+use crate::shape::{Misfit, Shaped};
 use crate::status::not_executed;
-use crate::v1;
 
 /// Most parts of one request: its messages and items of lists, such as commits, mutations,
 /// conditions, labels, authorities and guards, all together. The largest commit has about half as
 /// many.
 pub(crate) const PARTS_MAX: usize = 128 << 10;
-
-/// A message that the codec can take.
-pub(crate) trait Shaped {
-    /// What a request must be like. `None` for plain reads, which a newer client may ask more than
-    /// is known, and for answers, which come from a server that keeps its own bounds.
-    const SHAPE: Option<&'static Shape> = None;
-}
-
-macro_rules! shaped {
-    ($($name:ident $(= $shape:ident)?),* $(,)?) => {
-        $(impl Shaped for v1::$name {
-            $(const SHAPE: Option<&'static Shape> = Some(&shape::$shape);)?
-        })*
-    };
-}
-
-shaped!(
-    CommitRequest = COMMIT_REQUEST,
-    JudgeRequest = JUDGE_REQUEST,
-    CommitStreamRequest = COMMIT_STREAM_REQUEST,
-    GetRequest = GET_REQUEST,
-    ScanRequest = SCAN_REQUEST,
-    CreateDomainRequest = CREATE_DOMAIN_REQUEST,
-    GetDomainRequest,
-    ListDomainsRequest,
-    WatchRequest,
-    GetFenceRequest,
-    AdvanceFenceRequest = ADVANCE_FENCE_REQUEST,
-    TakeOverRequest = TAKE_OVER_REQUEST,
-    StatusRequest,
-    CreateDomainResponse,
-    GetDomainResponse,
-    ListDomainsResponse,
-    CommitResponse,
-    CommitStreamResponse,
-    JudgeResponse,
-    GetResponse,
-    ScanResponse,
-    WatchResponse,
-    GetFenceResponse,
-    AdvanceFenceResponse,
-    TakeOverResponse,
-    StatusResponse,
-);
 
 /// Encodes as Protobuf, and decodes what is of the shape and has no more than [`PARTS_MAX`] parts.
 #[derive(Debug)]

@@ -28,6 +28,13 @@ pub(crate) enum Field {
     Message(&'static Shape),
 }
 
+/// A message that is sent by itself.
+pub(crate) trait Shaped {
+    /// What a request must be like. `None` for plain reads, which a newer client may ask more than
+    /// is known, and for answers, which come from a server that keeps its own bounds.
+    const SHAPE: Option<&'static Shape>;
+}
+
 /// Why a request isn't decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Misfit {
@@ -180,12 +187,10 @@ fn varint(bytes: &mut &[u8]) -> Option<u64> {
 
 /// The shapes of the requests that are looked into, generated from their description.
 mod requests {
-    use super::{Field, Shape};
+    use super::{Field, Shape, Shaped};
 
     include!(concat!(env!("OUT_DIR"), "/shapes.rs"));
 }
-
-pub(crate) use requests::*;
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 use prost::Message;
 
+use super::requests::{COMMIT_REQUEST, COMMIT_STREAM_REQUEST, GET_REQUEST};
 use super::*;
 use crate::codec::PARTS_MAX;
 use crate::v1;
