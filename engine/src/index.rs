@@ -327,7 +327,7 @@ impl IndexSnapshot {
             .ok_or_else(|| row_error("deletions", row, "its revision was never reached"))
     }
 
-    /// The records of a range, in order.
+    /// The records of a range, in order. It ends at the first error.
     pub(crate) fn range(
         &self,
         domain: DomainId,
@@ -339,7 +339,11 @@ impl IndexSnapshot {
         let mut rows = self.read(WHAT, |tables| {
             Ok(tables.records.range(start.as_slice()..end.as_slice())?)
         })?;
+        let mut ended = false;
         Ok(std::iter::from_fn(move || {
+            if ended {
+                return None;
+            }
             let next = guarded(&self.faults, WHAT, || {
                 let Some(row) = rows.next() else {
                     return Ok(None);
@@ -353,6 +357,7 @@ impl IndexSnapshot {
                 let key = key.map_err(|error| row_error("records", row, error))?;
                 Ok(Some((key, self.decoded(row, bytes.value())?)))
             });
+            ended = !matches!(next, Ok(Some(_)));
             next.transpose()
         }))
     }
@@ -380,3 +385,6 @@ impl IndexSnapshot {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
