@@ -64,7 +64,8 @@ pub enum NotSent {
     },
     /// No connection could be made; the same request may be sent again.
     Connect(Box<Status>),
-    /// The server refused it before looking at it: a bound is reached, or it shuts down.
+    /// The server refused it before the store saw it: it can't be read, or says more than the
+    /// server knows, or a bound is reached, or the server shuts down.
     Refused(Box<Status>),
     /// The message is longer than a server takes.
     TooLarge {
