@@ -17,7 +17,8 @@ const FILES: [&str; 4] = [
 ];
 
 /// The requests that only read and carry no authority. A server may leave out what it doesn't know
-/// of them. Every other request is refused where it says something unknown: it could be a condition.
+/// of them. Every other request is refused where it says something unknown, since that could be a
+/// condition.
 const PLAIN: [&str; 5] = [
     "GetDomainRequest",
     "GetFenceRequest",
