@@ -136,7 +136,8 @@ impl<'a> At<'a> {
 
     /// The row of a prefix as a decision needs it. The layers know every change since the last
     /// checkpoint; older ones are looked up in the index. As many rows are looked at as are `left`,
-    /// the newest first: where they don't suffice, the row says from where on it is the whole truth.
+    /// the newest first: where they don't suffice, the row says from where on it is the whole
+    /// truth.
     pub(crate) fn prefix_row(
         &self,
         domain: DomainId,

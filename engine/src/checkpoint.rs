@@ -25,8 +25,9 @@ const SETTLE: Duration = Duration::from_millis(2);
 /// The one who owns the index.
 #[derive(Debug)]
 pub(crate) struct Checkpointer {
-    shared: Arc<Shared>,
+    /// Dropped before what it tells its faults to.
     index: Option<Index>,
+    shared: Arc<Shared>,
 }
 
 /// What became of an attempt.
@@ -47,8 +48,8 @@ impl Checkpointer {
     pub(crate) fn new(shared: Arc<Shared>, index: Index) -> Self {
         shared.watch_index(&index.faults());
         Self {
-            shared,
             index: Some(index),
+            shared,
         }
     }
 

@@ -19,8 +19,8 @@ use crate::weight;
 const REQUEST_OVERHEAD_BYTES: usize = 512;
 /// What bytes that are shared count beside themselves: their counts, and the allocator's rounding.
 const SHARED_OVERHEAD_BYTES: usize = 32;
-/// What every part of a request takes in the log beside its key and value, in bytes, at most: record
-/// header, term, fence, holder, and the guard's name where that isn't the key's.
+/// What every part of a request takes in the log beside its key and value, in bytes, at most:
+/// record header, term, fence, holder, and the guard's name where that isn't the key's.
 pub(crate) const PART_OVERHEAD_BYTES: usize = 2_048;
 
 /// A request to the writer.

@@ -11,8 +11,9 @@ use crate::options::OptionsError;
 
 /// Why an operation of the log failed.
 ///
-/// The variant says what to do: correct the call (`Options`, `TooLarge`), free some space and go
-/// on (`Full`), close some files and go on (`NoDescriptor`), open the log anew (`Io`, `Poisoned`), or restore from elsewhere (the rest).
+/// The variant says what to do: correct the call (`Options`, `TooLarge`), free some space and go on
+/// (`Full`), close some files and go on (`NoDescriptor`), open the log anew (`Io`, `Poisoned`), or
+/// restore from elsewhere (the rest).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LogError {

@@ -212,8 +212,8 @@ impl Log {
     ///
     /// # Errors
     /// [`LogError::TooLarge`], [`LogError::Full`] or [`LogError::NoDescriptor`]: nothing was
-    /// appended and the log can be used. [`LogError::Io`]: whether the frame is there is unknown, and the log is poisoned.
-    /// [`LogError::Poisoned`] after that, for ever.
+    /// appended and the log can be used. [`LogError::Io`]: whether the frame is there is unknown,
+    /// and the log is poisoned. [`LogError::Poisoned`] after that, for ever.
     /// [`LogError::Exhausted`] if no position is left, [`LogError::Entropy`] as for `Full`.
     pub fn append(&mut self, payload: &mut FrameBuf) -> Result<Durable, LogError> {
         self.pool.check()?;

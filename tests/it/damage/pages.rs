@@ -6,13 +6,16 @@ use std::time::{Duration, Instant};
 use highwater::{
     Admission, Availability, Config, Disk, Error, GuardRule, KeyRange, OpenError, Store,
 };
+use highwater_tests::chance::Chance;
 use highwater_tests::disk::{Fault, Files, Op, SimDisk};
 use highwater_tests::model::Model;
 use highwater_tests::raw::{Auth, Change, Cond, Request};
 use highwater_tests::seen;
 
 use super::put;
-use crate::support::{compare, create, domain, key, model_of, open, policy, tight};
+use crate::support::{
+    answer, compare, create, domain, key, model_of, open, opinion, policy, scale, tight,
+};
 
 const INDEX: &str = "index.redb";
 const PAGE: usize = 4_096;
@@ -315,4 +318,71 @@ fn a_condition_is_never_judged_on_harmed_pages() {
             }
         }
     }
+}
+
+/// Harms some pages in the middle of a workload; whether the store noticed.
+fn harm_some_pages(files: &Files, model: &Model, chance: &mut Chance) -> bool {
+    let disk = SimDisk::with_files(files);
+    let store = open(&disk, &config());
+    let mut model = model.clone();
+    let (mut noticed, harmed_at) = (false, chance.below(40));
+    for step in 0..80 {
+        if step == harmed_at {
+            let index = &disk.files()[INDEX];
+            for _ in 0..1 + chance.below(60) {
+                let at = PAGE + chance.below(index.len() - PAGE);
+                overwrite(&disk, at, &[index[at] ^ (1 << chance.below(8))]);
+            }
+        }
+        let name = name(chance.below(KEYS));
+        let change = match chance.below(3) {
+            0 => Change::Delete(name.clone().into()),
+            _ => Change::Put(name.clone().into(), chance.bytes(3_000), String::new()),
+        };
+        let cond = Cond::GenerationIsNot(name.clone().into(), 0);
+        let request = Request::of("d", vec![change]).when(cond);
+        let request = request.under(authority(&model, 4 + chance.below(3) as u64));
+        let state = model.worlds["d"].rows.get(name.as_bytes()).cloned();
+        match store.commit(request.typed().unwrap()) {
+            Err(Error::Rejected(rejection)) if rejection.reason.code() == "Poisoned" => {
+                noticed = true;
+            }
+            Err(Error::Storage(error)) => {
+                assert!(error.to_string().contains(INDEX), "{error}");
+                noticed = true;
+            }
+            verdict => {
+                assert!(!noticed, "{verdict:?} after damage was found");
+                assert_eq!(answer(verdict), opinion(&model, &request), "{state:?}");
+                if model.judge(&request).is_ok() {
+                    model.apply(&request);
+                }
+            }
+        }
+        let got = store.get(&domain("d"), &key(&name));
+        match got.map(|found| found.as_deref().map(seen::row)) {
+            Ok(found) => assert_eq!(found, model.worlds["d"].rows.get(name.as_bytes()).cloned()),
+            Err(error) => assert!(error.to_string().contains(INDEX), "{error}"),
+        }
+    }
+    drop(store);
+    // Noticed or not: what opens again is the whole truth, or it is refused.
+    match Store::open_on(std::sync::Arc::new(disk), config()) {
+        Ok(store) => compare(&store.snapshot().unwrap(), &model),
+        Err(error) => assert!(error.to_string().contains(INDEX), "{error}"),
+    }
+    noticed
+}
+
+#[test]
+fn bits_that_change_under_a_working_store_never_change_an_answer() {
+    let runs = scale("HIGHWATER_PAGE_RUNS", 60);
+    let (files, model) = filled();
+    let noticed = (0..runs).filter(|seed| {
+        let mut chance = Chance::new(*seed);
+        harm_some_pages(&files, &model, &mut chance)
+    });
+    let noticed = noticed.count() as u64;
+    assert!(noticed * 4 > runs, "only {noticed} of {runs} were noticed");
+    println!("{noticed} of {runs} were noticed at work");
 }
