@@ -1,6 +1,6 @@
 //! What the store could not do, as gRPC statuses.
 
-use highwater::Error;
+use highwater::{Error, StorageError};
 use highwater_core::{Availability, Malformed, Observed, Reason, Rejection};
 use highwater_proto::convert::ToWire;
 use highwater_proto::status::{from_rejection, not_executed, watch_too_old};
@@ -30,9 +30,15 @@ pub(crate) fn of(error: Error) -> Status {
             Code::ResourceExhausted,
             "too many reads are open; try again later",
         ),
+        Error::Storage(StorageError::NoRandom { detail }) => {
+            tracing::error!(%detail, "no random number");
+            let said = "the server's system gave no random number; try again later";
+            not_executed(Code::Unavailable, said)
+        }
+        // What exactly is wrong names files and keys: it is for the operator.
         Error::Storage(error) => {
             tracing::error!(%error, "the store could not read");
-            Status::data_loss(error.to_string())
+            Status::data_loss("the store could not read what it holds; its log says where")
         }
     }
 }
