@@ -233,10 +233,8 @@ impl Shared {
 
     /// Latches that the index failed: nothing is judged on it, or given back of the log, any more.
     fn lose_index(&self, error: &StorageError) {
-        self.latch.poison();
+        self.stop_writing();
         tracing::error!(%error, "the index failed: no more writes are accepted until a reopen");
-        self.judge_signal.raise();
-        self.log_signal.raise();
     }
 
     /// Whether the service threads have to end.

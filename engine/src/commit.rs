@@ -28,6 +28,8 @@ impl Shared {
         match self.open_answers.load(Ordering::SeqCst) {
             0 => {}
             1 => self.sync_groups(1),
+            // Nothing is synced any more, and its thread may have ended.
+            _ if self.latch.is_poisoned() => self.sync_groups(usize::MAX),
             _ => self.log_signal.raise(),
         }
         blocked
@@ -155,8 +157,15 @@ impl Shared {
     /// Latches that the durability path failed. Any failure to append does it: the effects are
     /// folded already, and room for them had been made sure of.
     pub(crate) fn poison(&self, error: &LogError) {
-        self.latch.poison();
+        self.stop_writing();
         tracing::error!(%error, "the log failed: no more writes are accepted until a reopen");
+    }
+
+    /// Accepts nothing any more, and sees to it that those who wait hear of it.
+    pub(crate) fn stop_writing(&self) {
+        self.latch.poison();
+        // Whoever was syncing may be gone, and look for no more work.
+        self.syncing.store(false, Ordering::SeqCst);
         self.judge_signal.raise();
         self.log_signal.raise();
     }

@@ -2,6 +2,7 @@
 //! half-applied state.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{Builder, JoinHandle};
@@ -23,7 +24,7 @@ pub(crate) struct PanicGuard<'a>(pub(crate) &'a Shared);
 impl Drop for PanicGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.latch.poison();
+            self.0.stop_writing();
         }
     }
 }
@@ -38,21 +39,38 @@ pub(crate) fn start(
     shared: &Arc<Shared>,
     checkpointer: Checkpointer,
 ) -> io::Result<Vec<JoinHandle<()>>> {
-    let spawn = |name: &str, body: Box<dyn FnOnce(&Shared) + Send>| {
+    let spawn = |name: &str, mut body: Box<dyn FnMut(&Shared) + Send>| {
         let shared = Arc::clone(shared);
         Builder::new()
             .name(format!("highwater-{name}"))
-            .spawn(move || {
-                let _guard = PanicGuard(&shared);
-                body(&shared);
-            })
+            .spawn(move || serve(&shared, &mut body))
+    };
+    let mut checkpointer = Some(checkpointer);
+    let checkpoint = move |_: &Shared| {
+        if let Some(checkpointer) = checkpointer.take() {
+            checkpointer.run();
+        }
     };
     Ok(vec![
         spawn("judge", Box::new(judge))?,
         spawn("log", Box::new(sync))?,
         spawn("spare", Box::new(keep_house))?,
-        spawn("checkpoint", Box::new(move |_: &Shared| checkpointer.run()))?,
+        spawn("checkpoint", Box::new(checkpoint))?,
     ])
+}
+
+/// Runs a thread's work. After a panic the store is poisoned, and the work is taken up once more:
+/// on a poisoned store it is to tell those who wait, and nothing that the panic may have left half
+/// done is ever written.
+fn serve(shared: &Shared, body: &mut dyn FnMut(&Shared)) {
+    let attempt = AssertUnwindSafe(|| {
+        let _guard = PanicGuard(shared);
+        body(shared);
+    });
+    if catch_unwind(attempt).is_err() {
+        tracing::error!("a service thread panicked: no more writes are accepted until a reopen");
+        body(shared);
+    }
 }
 
 /// Judges for those who don't do it themselves.
@@ -113,5 +131,52 @@ fn make_room(shared: &Shared) {
             }
         }
         Err(error) => shared.poison(&error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use highwater_core::{Commit, DomainName, Key, Policy, Reason, Unavailable};
+
+    use super::*;
+    use crate::error::Error;
+    use crate::store::Store;
+    use crate::wait::block_on_for;
+
+    /// What isn't answered by now never will be.
+    const FORGOTTEN: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_panic_while_a_group_is_synced_leaves_nobody_waiting() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), crate::Config::default()).unwrap();
+        let name = DomainName::new("jobs").unwrap();
+        store
+            .create_domain(name.clone(), Policy::default(), None)
+            .unwrap();
+        let mut runs = 0;
+        std::thread::scope(|scope| {
+            let run = || {
+                serve(store.shared(), &mut |shared| {
+                    runs += 1;
+                    if runs == 1 {
+                        shared.syncing.store(true, Ordering::SeqCst);
+                        panic!("the work fails");
+                    }
+                });
+            };
+            scope.spawn(run).join().unwrap();
+        });
+        assert_eq!(runs, 2, "it is taken up once more");
+        // The first may still be found by who was woken for the panic.
+        for _ in 0..3 {
+            let commit = Commit::new(name.clone()).delete(Key::new("k").unwrap());
+            let answer = block_on_for(store.commit_async(commit), FORGOTTEN);
+            let Some(Err(Error::Rejected(rejection))) = answer else {
+                panic!("{answer:?}")
+            };
+            let poisoned = Reason::Unavailable(Unavailable::Poisoned);
+            assert_eq!(rejection.reason, poisoned);
+        }
     }
 }
