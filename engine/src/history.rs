@@ -1,8 +1,9 @@
 //! The latest durable effects, for watches. One bounded ring for all of them: a slow watcher costs
 //! nothing, and is told when the ring has gone past it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 
 use highwater_core::{Change, Effect, Revision};
@@ -26,7 +27,8 @@ struct Ring {
     bytes: usize,
     /// Every event after this revision is in the ring.
     oldest: Revision,
-    wakers: Vec<Waker>,
+    /// Who waits, by the number of the watch: no more than there are watches.
+    wakers: BTreeMap<u64, Waker>,
 }
 
 /// The ring of durable effects.
@@ -34,6 +36,7 @@ struct Ring {
 pub(crate) struct History {
     ring: Mutex<Ring>,
     bytes_max: usize,
+    watches: AtomicU64,
 }
 
 /// What a watcher finds in the ring.
@@ -54,11 +57,12 @@ impl History {
             entries: VecDeque::new(),
             bytes: 0,
             oldest,
-            wakers: Vec::new(),
+            wakers: BTreeMap::new(),
         };
         Self {
             ring: Mutex::new(ring),
             bytes_max,
+            watches: AtomicU64::new(0),
         }
     }
 
@@ -79,13 +83,13 @@ impl History {
         }
         let wakers = std::mem::take(&mut ring.wakers);
         drop(ring);
-        wakers.into_iter().for_each(Waker::wake);
+        wakers.into_values().for_each(Waker::wake);
     }
 
     /// Wakes everybody, so that they see that the store was closed.
     pub(crate) fn wake_all(&self) {
         let wakers = std::mem::take(&mut self.ring.lock().wakers);
-        wakers.into_iter().for_each(Waker::wake);
+        wakers.into_values().for_each(Waker::wake);
     }
 
     /// The revision after which every event is known.
@@ -98,8 +102,24 @@ impl History {
         self.ring.lock().entries.front().map(|entry| entry.lsn)
     }
 
-    /// Looks for up to `max` effects after a revision.
-    pub(crate) fn after(&self, revision: Revision, max: usize, waker: &Waker) -> Look {
+    /// A number for a new watch.
+    pub(crate) fn number(&self) -> u64 {
+        self.watches.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Wakes a watch no more: it is gone.
+    pub(crate) fn forget(&self, watch: u64) {
+        self.ring.lock().wakers.remove(&watch);
+    }
+
+    /// How many watches wait.
+    #[cfg(test)]
+    fn waiting(&self) -> usize {
+        self.ring.lock().wakers.len()
+    }
+
+    /// Looks for up to `max` effects after a revision, for the watch of this number.
+    pub(crate) fn after(&self, watch: u64, revision: Revision, max: usize, waker: &Waker) -> Look {
         let mut ring = self.ring.lock();
         if revision < ring.oldest {
             return Look::TooOld(ring.oldest);
@@ -115,9 +135,7 @@ impl History {
             .map(|e| Arc::clone(&e.effect))
             .collect();
         if found.is_empty() {
-            if !ring.wakers.iter().any(|known| known.will_wake(waker)) {
-                ring.wakers.push(waker.clone());
-            }
+            ring.wakers.insert(watch, waker.clone());
             return Look::Later;
         }
         Look::Found(found)
@@ -134,4 +152,45 @@ fn bytes_of(effect: &Effect) -> usize {
     let rows: usize = records.iter().map(weight::of_record_change).sum();
     let raised: usize = fences.iter().map(weight::of_fence_change).sum();
     rows + raised + EFFECT_OVERHEAD_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use highwater_core::{DomainName, KeyRange, Policy};
+
+    use crate::store::Store;
+    use crate::watch::WatchRequest;
+
+    #[test]
+    fn a_watch_that_is_gone_leaves_nothing_to_wake() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), crate::Config::default()).unwrap();
+        let name = DomainName::new("jobs").unwrap();
+        store
+            .create_domain(name.clone(), Policy::default(), None)
+            .unwrap();
+        let history = &store.shared().history;
+        let watch = || {
+            let request = WatchRequest {
+                domain: name.clone(),
+                range: KeyRange::all(),
+                fences: true,
+                after: None,
+            };
+            store.watch(request).unwrap()
+        };
+        let mut kept = watch();
+        for _ in 0..10 {
+            let mut watch = watch();
+            for watch in [&mut watch, &mut kept] {
+                assert!(watch.next_timeout(Duration::ZERO).unwrap().is_none());
+            }
+            assert_eq!(history.waiting(), 2);
+        }
+        assert_eq!(history.waiting(), 1);
+        drop(kept);
+        assert_eq!(history.waiting(), 0);
+    }
 }

@@ -42,10 +42,16 @@ pub(crate) struct Pending {
     permits: u32,
 }
 
+#[derive(Debug, Default)]
+struct Waiting {
+    requests: VecDeque<Pending>,
+    closed: bool,
+}
+
 /// The queue before the writer.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    waiting: Mutex<VecDeque<Pending>>,
+    waiting: Mutex<Waiting>,
     len: AtomicUsize,
     room: Semaphore,
     permits_max: u32,
@@ -58,7 +64,7 @@ impl Queue {
         let permits_max = u32::try_from(config.queue_commits).unwrap_or(u32::MAX);
         let share = config.queue_bytes / config.queue_commits.max(1);
         Self {
-            waiting: Mutex::new(VecDeque::new()),
+            waiting: Mutex::default(),
             len: AtomicUsize::new(0),
             room: Semaphore::new(config.queue_commits),
             permits_max,
@@ -131,19 +137,26 @@ impl Queue {
         }
     }
 
+    /// Queues a request that has room. It is answered at once if the queue was closed since it got
+    /// that room: nobody looks at the queue any more.
     fn push(&self, pending: Pending) {
         let mut waiting = self.waiting.lock();
-        waiting.push_back(pending);
-        self.len.store(waiting.len(), Ordering::SeqCst);
+        if waiting.closed {
+            drop(waiting);
+            pending.promise.answer(Err(Error::Closed));
+            return;
+        }
+        waiting.requests.push_back(pending);
+        self.len.store(waiting.requests.len(), Ordering::SeqCst);
     }
 
     /// Moves all that waits to the back of `inbox`.
     pub(crate) fn drain_into(&self, inbox: &mut VecDeque<Pending>) {
         let mut waiting = self.waiting.lock();
         if inbox.is_empty() {
-            std::mem::swap(&mut *waiting, inbox);
+            std::mem::swap(&mut waiting.requests, inbox);
         } else {
-            inbox.append(&mut waiting);
+            inbox.append(&mut waiting.requests);
         }
         self.len.store(0, Ordering::SeqCst);
     }
@@ -158,8 +171,9 @@ impl Queue {
         self.len.load(Ordering::SeqCst)
     }
 
-    /// Takes no more requests; who waits for room is refused.
+    /// Takes no more requests from here on; who waits for room is refused.
     pub(crate) fn close(&self) {
+        self.waiting.lock().closed = true;
         self.room.close();
     }
 }
@@ -234,7 +248,11 @@ fn of_authorities(authorities: &Authorities) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::ticket::promise;
+    use crate::wait::block_on_for;
     use highwater_core::{
         Digest, DomainName, Generation, Identity, Metadata, Metageneration, Prefix, Revision, Value,
     };
@@ -260,6 +278,24 @@ mod tests {
 
     fn authority(holder: usize) -> Authority {
         Authority::parse(&format!("7.0000000000000001/9@{}", "h".repeat(holder))).unwrap()
+    }
+
+    #[test]
+    fn a_request_that_had_room_before_the_queue_was_closed_is_answered() {
+        let queue = Queue::new(&Config::default());
+        let with_room = |promise| Pending {
+            request: Request::Commit(Box::new(bare())),
+            promise,
+            log_bytes: 0,
+            permits: 1,
+        };
+        let (before, after) = (promise(), promise());
+        queue.push(with_room(before.0));
+        queue.close();
+        queue.push(with_room(after.0));
+        assert_eq!(queue.len(), 1, "what came before is still to be judged");
+        let answer = block_on_for(after.1, Duration::from_secs(60)).unwrap();
+        assert!(matches!(answer, Err(Error::Closed)), "{answer:?}");
     }
 
     #[test]

@@ -140,6 +140,11 @@ fn open_log(
                 tracing::info!(file = %torn.file, offset = torn.offset,
                     "cleared an unconfirmed frame at the end of the log");
             }
+            if let Some(cut) = &recovered.cut_short {
+                tracing::warn!(file = %cut.file, bytes = cut.bytes,
+                    "the end of the log's last file is missing, which no crash does: \
+                     acknowledged commits may be lost");
+            }
             Ok(log)
         }
         Err(LogError::ReplayStopped { at }) => {

@@ -251,15 +251,12 @@ impl Store {
         }
     }
 
-    /// Leaves the writer's work to its thread; to the caller, if that has ended. While a group is
-    /// being synced nothing can be answered anyway: the thread is woken for a batch only.
+    /// Leaves the writer's work to its thread. While a group is being synced nothing can be
+    /// answered anyway: the thread is woken for a batch only.
     fn alert(&self) {
         let shared = &self.0.shared;
         if !shared.syncing.load(Ordering::SeqCst) || shared.queue.len() >= JUDGE_BATCH {
             shared.judge_signal.raise();
-        }
-        if shared.latch.is_closed() {
-            shared.drive();
         }
     }
 

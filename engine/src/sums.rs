@@ -64,7 +64,8 @@ impl Sums {
         }
         drop(known);
         if !new.is_empty() {
-            self.set(new);
+            // Not over what was written since it was read.
+            self.set(new, |before| before == UNKNOWN);
         }
         Ok(())
     }
@@ -72,7 +73,7 @@ impl Sums {
     /// Notes what was written.
     pub(crate) fn written(&self, offset: u64, bytes: &[u8]) {
         let (first, pages) = whole_pages(offset, bytes);
-        self.set((first..).zip(pages.map(sum)).collect());
+        self.set((first..).zip(pages.map(sum)).collect(), |_| true);
     }
 
     /// Forgets every page that a write touches, before it is done: it may fail half-way.
@@ -93,13 +94,13 @@ impl Sums {
         self.0.write().truncate(whole);
     }
 
-    fn set(&self, new: Vec<(usize, u32)>) {
+    fn set(&self, new: Vec<(usize, u32)>, replaces: impl Fn(u32) -> bool) {
         let mut sums = self.0.write();
         for (number, sum) in new {
             if number >= sums.len() {
                 sums.resize(number.saturating_add(1), UNKNOWN);
             }
-            if let Some(place) = sums.get_mut(number) {
+            if let Some(place) = sums.get_mut(number).filter(|place| replaces(**place)) {
                 *place = sum;
             }
         }

@@ -76,6 +76,7 @@ pub enum WatchChange {
 #[derive(Debug)]
 pub struct Watch {
     shared: Arc<Shared>,
+    number: u64,
     domain: Arc<Domain>,
     range: KeyRange,
     fences: bool,
@@ -112,6 +113,7 @@ impl Watch {
         }
         let WatchRequest { range, fences, .. } = request;
         Ok(Self {
+            number: shared.history.number(),
             shared,
             domain,
             range,
@@ -154,11 +156,12 @@ impl Watch {
                     return Poll::Ready(Ok(event));
                 }
             }
-            match self
-                .shared
-                .history
-                .after(self.position, BATCH_EFFECTS, context.waker())
-            {
+            match self.shared.history.after(
+                self.number,
+                self.position,
+                BATCH_EFFECTS,
+                context.waker(),
+            ) {
                 Look::Found(effects) => self.ready.extend(effects),
                 Look::TooOld(oldest) => {
                     return Poll::Ready(Err(Error::TooOld {
@@ -218,5 +221,11 @@ impl Watch {
             revision: effect.revision(),
             changes,
         })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.shared.history.forget(self.number);
     }
 }

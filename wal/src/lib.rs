@@ -74,4 +74,4 @@ pub use options::{
     LogOptions, MAX_SEGMENT_BYTES, MAX_SPARE_SEGMENTS, MIN_SEGMENT_BYTES, OptionsError, SaltSource,
 };
 pub use pool::SegmentPool;
-pub use writer::{Log, LogStatus, Recovered, Replay, ReplayStop, TornTail};
+pub use writer::{CutShort, Log, LogStatus, Recovered, Replay, ReplayStop, TornTail};

@@ -38,6 +38,18 @@ pub struct Recovered {
     pub closed: bool,
     /// The rest of a frame that was being written when the process ended, and is gone now.
     pub torn: Option<TornTail>,
+    /// The file that takes the next frame was shorter than its segment, by a log that wasn't
+    /// closed. No crash does that: somebody cut it, and frames that stood behind are lost unseen.
+    pub cut_short: Option<CutShort>,
+}
+
+/// A file that had lost its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CutShort {
+    /// The file.
+    pub file: String,
+    /// How many bytes were left of it.
+    pub bytes: u64,
 }
 
 /// The rest of a frame that was never confirmed.
@@ -124,6 +136,11 @@ impl Log {
         let judged = judge(&*disk, &options, &catalogue.segments, &mut count)?;
         let created = judged.is_none();
         let torn = judged.as_ref().and_then(Judged::torn_tail);
+        let cut_short = judged
+            .as_ref()
+            .map(Judged::cut_short)
+            .transpose()?
+            .flatten();
         let log = match judged {
             Some(judged) => Self::resume(disk, options, &catalogue, judged)?,
             None => Self::create(disk, options, &catalogue)?,
@@ -139,6 +156,7 @@ impl Log {
                 created,
                 closed,
                 torn,
+                cut_short,
             },
         ))
     }
@@ -371,6 +389,14 @@ impl Log {
 }
 
 impl Judged {
+    fn cut_short(&self) -> Result<Option<CutShort>, LogError> {
+        let file = log_name(self.active.header.number);
+        let bytes = self.active.file.len();
+        let bytes = bytes.map_err(io_error(IoOp::Length, &file))?;
+        let is_cut = !self.closed && bytes < self.active.header.segment_bytes;
+        Ok(is_cut.then_some(CutShort { file, bytes }))
+    }
+
     fn torn_tail(&self) -> Option<TornTail> {
         let (fault, offset) = (self.fault, self.active.end);
         let file = log_name(self.active.header.number);

@@ -113,7 +113,7 @@ impl fmt::Display for Unavailable {
         f.write_str(match self {
             Self::Frozen => "the domain is frozen by an epoch transition",
             Self::RecoveryRequired => "an epoch transition is required before any effect",
-            Self::Poisoned => "an IO error stopped the log; reopen the store",
+            Self::Poisoned => "a failure or damage of its files stopped the store; reopen it",
             Self::Overloaded => "too much is queued; try again later",
             Self::DiskFull => "the disk is full; free room or delete keys, then try again",
             Self::Incomplete => "the engine didn't fetch a row that the decision needs",

@@ -84,7 +84,7 @@ fn damage_to_the_very_last_frame_of_a_killed_log_is_a_torn_tail_and_takes_only_t
 fn a_last_file_cut_at_any_byte_of_the_last_frame_keeps_all_frames_before() {
     let (mut trace, files) = killed_log(5);
     let (_, start, end) = *layout(&[&[1, 2, 3, 4, 5]], false).last().unwrap();
-    accepted(&files, &trace);
+    assert_eq!(accepted(&files, &trace).cut_short, None);
     trace.acked.remove(&5);
     for len in start..end {
         let mut cut = files.clone();
@@ -98,6 +98,9 @@ fn a_last_file_cut_at_any_byte_of_the_last_frame_keeps_all_frames_before() {
             SEGMENT_BYTES,
             "cut at {len}"
         );
+        // That it was cut is told, since no crash does it.
+        let cut = found.recovered.cut_short.unwrap();
+        assert_eq!((cut.file, cut.bytes), (segment(1), len as u64));
     }
     let mut cut = files;
     cut.get_mut(&segment(1)).unwrap().truncate(end - 1);
