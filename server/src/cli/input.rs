@@ -70,6 +70,8 @@ pub(crate) enum InputError {
         /// The other.
         other: &'static str,
     },
+    /// No store ever gave this revision.
+    Revision,
     /// Something that must be there is missing.
     Missing {
         /// What.
@@ -86,6 +88,12 @@ impl fmt::Display for InputError {
             Self::Base64 => f.write_str("this isn't base64 (standard alphabet, with padding)"),
             Self::Hex { what, digits } => write!(f, "the {what} is {digits} hexadecimal digits"),
             Self::Number { what } => write!(f, "the {what} isn't a decimal number of its range"),
+            Self::Revision => write!(
+                f,
+                "no store gives this revision: status, receipts and watches name them, and {} is \
+                 where a new store begins",
+                Revision::start(IncarnationNumber::FIRST)
+            ),
             Self::Form { form } => write!(f, "expected the form {form}"),
             Self::Name(error) => error.fmt(f),
             Self::Metadata(error) => error.fmt(f),
@@ -191,7 +199,7 @@ pub(crate) fn metageneration(text: &str) -> Result<Option<Metageneration>, Input
 /// A revision.
 pub(crate) fn revision(text: &str) -> Result<Revision, InputError> {
     let what = "revision";
-    Revision::new(number(what, text)?).ok_or(InputError::Number { what })
+    Revision::new(number(what, text)?).ok_or(InputError::Revision)
 }
 
 fn hex<const N: usize>(what: &'static str, text: &str) -> Result<[u8; N], InputError> {

@@ -37,6 +37,17 @@ fn read_guard(global: &Global, args: &GuardedArgs) -> Result<Option<v1::ReadGuar
     }))
 }
 
+/// A scan of other keys than those of one guard must name what it depends on.
+fn scan_guard(global: &Global, args: &ScanArgs) -> Result<Option<v1::ReadGuard>, InputError> {
+    let depends = args.guard.is_some() || !args.guarded.read_guard.is_empty();
+    if args.guarded.guarded && !depends {
+        return Err(InputError::Missing {
+            what: "--read-guard (or --guard)",
+        });
+    }
+    read_guard(global, &args.guarded)
+}
+
 /// Records out of an answer.
 pub(crate) fn records(wire: Vec<v1::Record>) -> Result<Vec<(Key, Record)>, Failure> {
     let read: Result<_, Malformed> = wire.into_iter().map(FromWire::from_wire).collect();
@@ -130,7 +141,7 @@ pub(crate) async fn scan(
         page_records: u32::try_from(page_records).unwrap_or(0),
         pages: 0,
         page_token: Bytes::new(),
-        read_guard: read_guard(global, &args.guarded)?,
+        read_guard: scan_guard(global, args)?,
     };
     let mut remote = Remote::connect(global).await?;
     let call = remote.client.scan(tonic::Request::new(message));

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{ODD, Server, has_small_numbers_alone, run, run_with};
+use crate::support::{ODD, Ran, Server, has_small_numbers_alone, run, run_with};
 
 #[test]
 fn every_exit_code_means_what_it_says() {
@@ -83,6 +83,21 @@ fn every_exit_code_means_what_it_says() {
         (failed.code, &failed.json()["code"]),
         (4, &"ConditionFailed".into())
     );
+}
+
+#[test]
+fn what_is_wrong_is_told_with_what_would_be_right() {
+    let dir = TempDir::new().unwrap();
+    let server = Server::with_jobs(&dir);
+    let told = |ran: Ran, right: &str| {
+        assert_eq!(ran.code, 2);
+        let said = String::from_utf8(ran.stdout).unwrap() + &ran.stderr;
+        assert!(said.contains(right), "{said}");
+    };
+    let unnamed = ["scan", "jobs", "--prefix=j/", "--guarded"];
+    told(server.under(42, "b", &unnamed), "--read-guard");
+    let early = server.run(&["watch", "jobs", "--after=0"]);
+    told(early, "281474976710656");
 }
 
 #[test]
