@@ -12,6 +12,7 @@ const FOREIGN: &[(&str, &str)] = &[
     ("FAILED_PRECONDITION", "gRPC"),
     ("INVALID_ARGUMENT", "gRPC"),
     ("NOT_FOUND", "gRPC"),
+    ("DATA_LOSS", "gRPC"),
     ("OUT_OF_RANGE", "gRPC"),
     ("PERMISSION_DENIED", "gRPC"),
     ("RESOURCE_EXHAUSTED", "gRPC"),
