@@ -180,6 +180,7 @@ impl Watch {
             domain,
             records,
             fences,
+            ..
         } = effect.change()
         else {
             return None;

@@ -91,9 +91,12 @@ impl ClientError {
             Reason::ConditionFailed { .. } | Reason::TooOld { .. } => {
                 Self::ConditionFailed(rejection)
             }
-            Reason::Malformed(_) | Reason::AuthorityRequired | Reason::PreconditionRequired => {
-                Self::FixRequest(rejection)
-            }
+            Reason::Malformed(_)
+            | Reason::AuthorityRequired
+            | Reason::PreconditionRequired
+            | Reason::IntentConflict(_)
+            | Reason::IntentClosed { .. }
+            | Reason::UnknownIntent => Self::FixRequest(rejection),
             Reason::WrongHolder { .. } => Self::WrongHolder(rejection),
             Reason::UnknownDomain | Reason::DomainExists => Self::Domain(rejection),
             Reason::Unavailable(
@@ -106,7 +109,8 @@ impl ClientError {
             ) => Self::Unavailable(rejection),
             Reason::TooManyDomains
             | Reason::RevisionExhausted
-            | Reason::MetagenerationExhausted => Self::Exhausted(rejection),
+            | Reason::MetagenerationExhausted
+            | Reason::IntentExhausted { .. } => Self::Exhausted(rejection),
         }
     }
 

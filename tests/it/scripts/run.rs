@@ -161,7 +161,9 @@ impl Stage {
             return;
         };
         let changes = &clauses.request.changes;
-        let touched = changes.iter().map(|c| guard_touched(&made.policy, c));
+        let touched = changes
+            .iter()
+            .filter_map(|c| guard_touched(&made.policy, c));
         for guard in touched.chain(clauses.guards.iter().cloned()) {
             self.guards.insert((name.to_owned(), guard));
         }
