@@ -183,7 +183,7 @@ pub(crate) fn rows(
 }
 
 /// All intents, by pages of so many.
-fn intents(snapshot: &Snapshot, name: &str, limit: usize) -> Vec<(Bytes, Told)> {
+pub(crate) fn intents(snapshot: &Snapshot, name: &str, limit: usize) -> Vec<(Bytes, Told)> {
     let mut found: Vec<(IntentId, Told)> = Vec::new();
     loop {
         let after = found.last().map(|(id, _)| id.clone());

@@ -13,7 +13,7 @@ use highwater_tests::seen;
 
 use super::parse::{Clauses, Scope, bytes, domain_of, policy};
 use super::print;
-use crate::support::{domain, fence, key, open, place_of, rows, tight};
+use crate::support::{domain, fence, intents, key, open, place_of, rows, tight};
 
 pub(super) struct Stage {
     disk: SimDisk,
@@ -134,6 +134,14 @@ impl Stage {
             text.push_str(&format!(" | {name}: {rows}"));
             if !fences.is_empty() {
                 text.push_str(&format!(" [{}]", fences.join(", ")));
+            }
+            let known = intents(&snapshot, &name, 100);
+            if !known.is_empty() {
+                let known: Vec<_> = known
+                    .iter()
+                    .map(|(id, plan)| print::plan(id, plan))
+                    .collect();
+                text.push_str(&format!(" ({})", known.join("; ")));
             }
         }
         text
