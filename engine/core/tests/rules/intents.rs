@@ -322,6 +322,21 @@ fn an_intent_that_was_not_fetched_refuses_the_commit() {
     let mut view = full.clone();
     view.command_digest = None;
     assert!(refused(&view));
+    // Of a row that nobody looked at it isn't said that there is none.
+    let second = Request {
+        intent: Some((id("j"), 2, false)),
+        ..request.clone()
+    };
+    let commit = second.commit();
+    let mut view = twin.state.view(&commit);
+    view.intents.clear();
+    let Verdict::Rejected(rejection) = decide(&view, &commit) else {
+        panic!("a decision on rows that nobody fetched");
+    };
+    assert_eq!(
+        rejection.reason,
+        Reason::Unavailable(Unavailable::Incomplete)
+    );
 }
 
 /// Every bound of a commit about intents, at it and one above.
