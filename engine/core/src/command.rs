@@ -311,7 +311,19 @@ impl Commit {
         }
     }
 
-    /// As this step of an intent.
+    /// As this step of an intent: sent again with the same content, it takes effect once at most
+    /// and gets the first receipt again.
+    ///
+    /// ```
+    /// use highwater_core::{Commit, DomainName, IntentId, Key, Step, Value};
+    ///
+    /// let close = Commit::new(DomainName::new("accounts")?)
+    ///     .for_intent(IntentId::new("close/7")?, Step::FIRST)
+    ///     .completing()
+    ///     .put(Key::new("7/open")?, Value::new("no")?);
+    /// assert!(close.intent.is_some_and(|used| used.completes));
+    /// # Ok::<(), highwater_core::NameError>(())
+    /// ```
     #[must_use]
     pub fn for_intent(mut self, id: IntentId, step: Step) -> Self {
         self.intent = Some(IntentUse {
