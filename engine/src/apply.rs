@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highwater_core::codec::{encode_domain, encode_fence, encode_record};
+use highwater_core::codec::{encode_domain, encode_fence, encode_intent, encode_record};
 use highwater_core::{Domain, Revision};
 use redb::{Table, WriteTransaction};
 
@@ -11,8 +11,8 @@ use crate::faults::Failed;
 use crate::index::Index;
 use crate::layer::Layer;
 use crate::tables::{
-    Applied, DELETION_ORDER, DELETIONS, DOMAINS, FENCES, RECORDS, STATE, STATE_ROW, name_in,
-    order_key, row_error, row_key,
+    Applied, DELETION_ORDER, DELETIONS, DOMAINS, FENCES, INTENTS, RECORDS, STATE, STATE_ROW,
+    name_in, order_key, row_error, row_key,
 };
 
 /// What a call of redb returns.
@@ -39,6 +39,7 @@ pub(crate) fn apply(
         put_domains(&transaction, domains)?;
         put_records(&transaction, layer, &mut applied.deletions)?;
         put_fences(&transaction, layer)?;
+        put_intents(&transaction, layer)?;
         forget(&transaction, &mut applied, deletions_max)?;
         transaction
             .open_table(STATE)?
@@ -110,6 +111,17 @@ fn put_fences(transaction: &WriteTransaction, layer: &Layer) -> Redb {
             row_key(domain, guard.as_bytes()).as_slice(),
             value.as_slice(),
         )?;
+    }
+    Ok(())
+}
+
+fn put_intents(transaction: &WriteTransaction, layer: &Layer) -> Redb {
+    let mut table = transaction.open_table(INTENTS)?;
+    let mut value = Vec::new();
+    for (domain, id, record) in layer.newest_intents() {
+        value.clear();
+        encode_intent(&record, &mut value);
+        table.insert(row_key(domain, id.as_bytes()).as_slice(), value.as_slice())?;
     }
     Ok(())
 }

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use highwater_core::{
-    Domain, DomainId, Fence, Footprint, Guard, Key, KeyNeed, KeyRange, KeyRow, PrefixNeed,
-    PrefixRow, Record, Revision,
+    Domain, DomainId, Fence, Footprint, Guard, IntentId, IntentRecord, Key, KeyNeed, KeyRange,
+    KeyRow, PrefixNeed, PrefixRow, Record, Revision, View,
 };
 
 use crate::digest::digest;
 use crate::error::StorageError;
 use crate::index::IndexSnapshot;
 use crate::layer::Layer;
+use crate::merge::{Merge, Source};
 
 /// How many rows the conditions on prefixes of one commit may look at, all together: whoever judges
 /// holds everybody up. Above that the store says that it remembers changes only since the last
@@ -188,7 +189,7 @@ impl<'a> At<'a> {
         &self,
         domain: &Domain,
         needs: &Footprint,
-        view: &mut highwater_core::View,
+        view: &mut View,
     ) -> Result<(), StorageError> {
         for guard in &needs.guards {
             view.fences
@@ -204,7 +205,7 @@ impl<'a> At<'a> {
             let row = self.prefix_row(domain.id, need, &mut left)?;
             view.prefixes.push((need.prefix.clone(), row));
         }
-        Ok(())
+        self.fetch_intents(domain.id, needs, view)
     }
 
     /// The records of a range in order, those of the layers before those of the index.
@@ -212,8 +213,8 @@ impl<'a> At<'a> {
         &self,
         domain: DomainId,
         range: &'a KeyRange,
-    ) -> Result<crate::merge::Merge<'a>, StorageError> {
-        let mut sources: Vec<crate::merge::Source<'a>> = Vec::new();
+    ) -> Result<Merge<'a, Key, Arc<Record>>, StorageError> {
+        let mut sources: Vec<Source<'a, Key, Arc<Record>>> = Vec::new();
         for layer in &self.base.layers {
             let rows = layer.range(domain, range, self.revision);
             sources.push(Box::new(
@@ -226,6 +227,57 @@ impl<'a> At<'a> {
                 rows.map(|row| row.map(|(key, record)| (key, Some(record)))),
             ));
         }
-        Ok(crate::merge::Merge::new(sources))
+        Ok(Merge::new(sources))
+    }
+
+    /// What is stored of an intent.
+    pub(crate) fn intent(
+        &self,
+        domain: DomainId,
+        id: &IntentId,
+    ) -> Result<Option<Arc<IntentRecord>>, StorageError> {
+        let hit = self
+            .base
+            .layers
+            .iter()
+            .find_map(|layer| layer.intent(domain, id, self.revision));
+        match (hit, &self.base.index) {
+            (Some(record), _) => Ok(Some(record)),
+            (None, Some(index)) => index.intent(domain, id),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// The intents behind one, or all, in order.
+    pub(crate) fn intents_after(
+        &self,
+        domain: DomainId,
+        after: Option<&IntentId>,
+    ) -> Result<Merge<'a, IntentId, Arc<IntentRecord>>, StorageError> {
+        let mut sources: Vec<Source<'a, IntentId, Arc<IntentRecord>>> = Vec::new();
+        for layer in &self.base.layers {
+            let rows = layer.intents_after(domain, after, self.revision);
+            sources.push(Box::new(rows.map(|(id, record)| Ok((id, Some(record))))));
+        }
+        if let Some(index) = &self.base.index {
+            let rows = index.intents_after(domain, after)?;
+            sources.push(Box::new(
+                rows.map(|row| row.map(|(id, record)| (id, Some(record)))),
+            ));
+        }
+        Ok(Merge::new(sources))
+    }
+
+    /// Fetches the intents that a decision looks at.
+    pub(crate) fn fetch_intents(
+        &self,
+        domain: DomainId,
+        needs: &Footprint,
+        view: &mut View,
+    ) -> Result<(), StorageError> {
+        for id in &needs.intents {
+            view.intents.push((id.clone(), self.intent(domain, id)?));
+        }
+        Ok(())
     }
 }

@@ -16,7 +16,7 @@ use crate::group::Group;
 use crate::layer::Layer;
 use crate::shared::{Shared, Writer};
 use crate::threads::PanicGuard;
-use crate::ticket::{Answer, Promise};
+use crate::ticket::{Answer, Outcome, Promise};
 
 impl Shared {
     /// Judges what waits, then sees to it that the open group becomes durable. A lone commit is
@@ -201,6 +201,9 @@ impl Shared {
 
     fn count(&self, answer: &Answer) {
         match answer {
+            Ok(Outcome::Committed(receipt)) if receipt.replayed => {
+                Counters::add(&self.counters.replayed, 1);
+            }
             Ok(_) => Counters::add(&self.counters.accepted, 1),
             Err(Error::Rejected(rejection)) => self.counters.reject(rejection),
             Err(_) => Counters::add(&self.counters.indeterminate, 1),
@@ -208,9 +211,14 @@ impl Shared {
     }
 
     /// Answers a group that couldn't be made durable. What was accepted may or may not be on disk;
-    /// what was refused wasn't written, but the state that it was judged on isn't known to last.
+    /// what was refused wasn't written, but the state that it was judged on isn't known to last. A
+    /// receipt of an earlier, durable commit is as true as it was.
     fn fail(&self, group: Group) {
+        let durable = self.durable();
         let honest = |(promise, answer)| match answer {
+            Ok(Outcome::Committed(receipt)) if receipt.replayed && receipt.revision <= durable => {
+                (promise, Ok(Outcome::Committed(receipt)))
+            }
             Ok(_) => (promise, Err(Error::Indeterminate)),
             Err(Error::Rejected(_)) => (promise, Err(self.unavailable(Unavailable::Poisoned))),
             Err(error) => (promise, Err(error)),

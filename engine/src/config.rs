@@ -34,7 +34,8 @@ pub struct Config {
     /// Memory for effects that aren't in the index yet, in bytes. At the half of it a checkpoint is
     /// begun; at the whole of it writers wait.
     pub memory_bytes: usize,
-    /// Memory for the latest state of rows that the writer touched, in bytes.
+    /// Memory for the latest state of keys that the writer touched, in bytes. Fences and intents
+    /// have a quarter of it each beside that.
     pub hot_bytes: usize,
     /// Memory for pages of the index, in bytes.
     pub index_cache_bytes: usize,

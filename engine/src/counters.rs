@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) accepted: AtomicU64,
+    pub(crate) replayed: AtomicU64,
     pub(crate) indeterminate: AtomicU64,
     pub(crate) groups: AtomicU64,
     pub(crate) log_bytes: AtomicU64,

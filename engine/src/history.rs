@@ -144,14 +144,21 @@ impl History {
 
 fn bytes_of(effect: &Effect) -> usize {
     let Change::Commit {
-        records, fences, ..
+        records,
+        fences,
+        intents,
+        ..
     } = effect.change()
     else {
         return EFFECT_OVERHEAD_BYTES;
     };
     let rows: usize = records.iter().map(weight::of_record_change).sum();
     let raised: usize = fences.iter().map(weight::of_fence_change).sum();
-    rows + raised + EFFECT_OVERHEAD_BYTES
+    let noted = intents.iter();
+    let noted: usize = noted
+        .map(|change| weight::of_intent(&change.id, Some(&change.record)))
+        .sum();
+    rows + raised + noted + EFFECT_OVERHEAD_BYTES
 }
 
 #[cfg(test)]

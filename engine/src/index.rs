@@ -3,10 +3,11 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use highwater_core::codec::{decode_domain, decode_fence, decode_record};
+use highwater_core::codec::{decode_domain, decode_fence, decode_intent, decode_record};
 use highwater_core::limits::DOMAINS_MAX;
 use highwater_core::{
-    Domain, DomainId, Fence, Guard, Key, KeyRange, Record, Revision, check_domain,
+    Domain, DomainId, Fence, Guard, IntentId, IntentRecord, Key, KeyRange, Record, Revision,
+    check_domain, check_intent,
 };
 use highwater_wal::Disk;
 use redb::{Database, ReadOnlyTable, ReadableDatabase};
@@ -15,8 +16,8 @@ use crate::backend::IndexFile;
 use crate::error::StorageError;
 use crate::faults::{Failed, Faults, guarded, guarded_drop};
 use crate::tables::{
-    Applied, DELETIONS, DOMAINS, FENCES, RECORDS, STATE, STATE_ROW, name_in, row_error, row_key,
-    row_range,
+    Applied, DELETIONS, DOMAINS, FENCES, INTENTS, RECORDS, STATE, STATE_ROW, name_in, row_error,
+    row_key, row_range,
 };
 
 /// The name of the index's file.
@@ -45,6 +46,8 @@ struct Tables {
     records: ReadOnlyTable<&'static [u8], &'static [u8]>,
     fences: ReadOnlyTable<&'static [u8], &'static [u8]>,
     deletions: ReadOnlyTable<&'static [u8], u64>,
+    /// `None` in a file that was written before there were intents.
+    intents: Option<ReadOnlyTable<&'static [u8], &'static [u8]>>,
 }
 
 impl std::fmt::Debug for IndexSnapshot {
@@ -208,7 +211,13 @@ impl Index {
                 return Ok(None);
             };
             let applied = Applied::decode(row.value())?;
+            let intents = match read.open_table(INTENTS) {
+                Ok(table) => Some(table),
+                Err(redb::TableError::TableDoesNotExist(_)) => None,
+                Err(error) => return Err(error.into()),
+            };
             let tables = Tables {
+                intents,
                 records: read.open_table(RECORDS)?,
                 fences: read.open_table(FENCES)?,
                 deletions: read.open_table(DELETIONS)?,
@@ -303,6 +312,74 @@ impl IndexSnapshot {
                 fence.map_err(|error| row_error("fences", &row, error))?,
             ))
         })
+    }
+
+    /// What is stored of an intent.
+    pub(crate) fn intent(
+        &self,
+        domain: DomainId,
+        id: &IntentId,
+    ) -> Result<Option<Arc<IntentRecord>>, StorageError> {
+        let row = row_key(domain, id.as_bytes());
+        self.read("read an intent", |tables| {
+            let Some(table) = &tables.intents else {
+                return Ok(None);
+            };
+            let Some(bytes) = table.get(row.as_slice())? else {
+                return Ok(None);
+            };
+            Ok(Some(self.decoded_intent(&row, id, bytes.value())?))
+        })
+    }
+
+    /// An intent, decoded and checked.
+    fn decoded_intent(
+        &self,
+        row: &[u8],
+        id: &IntentId,
+        bytes: &[u8],
+    ) -> Result<Arc<IntentRecord>, StorageError> {
+        let record = decode_intent(id, bytes).map_err(|error| row_error("intents", row, error))?;
+        check_intent(&record, self.applied.revision)
+            .map_err(|violation| row_error("intents", row, violation))?;
+        Ok(Arc::new(record))
+    }
+
+    /// The intents behind one, or all, in order.
+    pub(crate) fn intents_after(
+        &self,
+        domain: DomainId,
+        after: Option<&IntentId>,
+    ) -> Result<
+        impl Iterator<Item = Result<(IntentId, Arc<IntentRecord>), StorageError>> + use<'_>,
+        StorageError,
+    > {
+        const WHAT: &str = "read intents";
+        // The next name is the same with a zero behind it.
+        let next = after.map_or_else(Vec::new, |id| [id.as_bytes(), &[0]].concat());
+        let (start, end) = row_range(domain, &KeyRange::between(next, None));
+        let mut rows = self.read(WHAT, |tables| match &tables.intents {
+            Some(table) => Ok(Some(table.range(start.as_slice()..end.as_slice())?)),
+            None => Ok(None),
+        })?;
+        Ok(std::iter::from_fn(move || {
+            let rows = rows.as_mut()?;
+            let next = guarded(&self.faults, WHAT, || {
+                let Some(row) = rows.next() else {
+                    return Ok(None);
+                };
+                let (row, bytes) = row?;
+                let row = row.value();
+                if row < start.as_slice() || row >= end.as_slice() {
+                    return Err(row_error("intents", row, "it is out of order").into());
+                }
+                let id = IntentId::new(name_in(row));
+                let id = id.map_err(|error| row_error("intents", row, error))?;
+                let record = self.decoded_intent(row, &id, bytes.value())?;
+                Ok(Some((id, record)))
+            });
+            next.transpose()
+        }))
     }
 
     /// When a key was deleted, as far as that is remembered.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use highwater_core::{
-    Availability, Change, Commit, CreateDomain, Domain, Effect, Footprint, Malformed, Observed,
-    Reason, Rejection, Revision, Unavailable, Verdict, View, check_effect, create_domain, decide,
+    Availability, Change, CreateDomain, Domain, Effect, Footprint, Malformed, Observed, Reason,
+    Receipt, Rejection, Revision, Unavailable, Verdict, View, check_effect, create_domain, decide,
 };
 use parking_lot::MutexGuard;
 
@@ -14,7 +14,7 @@ use crate::base::{Base, PREFIX_ROWS_MAX};
 use crate::clock::wall_clock_ms;
 use crate::config::{SEGMENT_HEADER_BYTES, SPARE_SEGMENTS};
 use crate::error::{Error, StorageError};
-use crate::queue::{Pending, Request};
+use crate::queue::{Asked, Pending, Request};
 use crate::shared::{HotRow, Shared, Writer};
 use crate::threads::PanicGuard;
 use crate::ticket::{Answer, Outcome};
@@ -119,13 +119,11 @@ impl Shared {
             Admit::Wait => return Judged::Blocked(Box::new(pending)),
         };
         let answer = match (availability, &pending.request) {
-            (Availability::Poisoned, Request::Commit(commit)) => {
-                self.refuse_poisoned(&base, commit)
-            }
+            (Availability::Poisoned, Request::Commit(asked)) => self.judge_poisoned(asked),
             (Availability::Poisoned, Request::CreateDomain(_)) => {
                 Err(self.unavailable(Unavailable::Poisoned))
             }
-            (_, Request::Commit(commit)) => self.judge_commit(writer, &base, commit, availability),
+            (_, Request::Commit(asked)) => self.judge_commit(writer, &base, asked, availability),
             (_, Request::CreateDomain(create)) => {
                 self.judge_create(writer, &base, create, availability)
             }
@@ -197,16 +195,51 @@ impl Shared {
         Admit::NoRoom
     }
 
-    /// Judges against the durable state alone: what was judged after it may not be on disk.
-    fn refuse_poisoned(&self, base: &Base, commit: &Commit) -> Answer {
-        let durable = self.durable();
-        let domains = self.domains.load();
-        let domain = domains.at(&commit.domain, durable).cloned();
-        let destination = self.destination_view(base, durable, Availability::Poisoned);
-        match decide(&View::new(destination, domain), commit) {
-            Verdict::Rejected(rejection) => Err(Error::Rejected(rejection)),
-            // A poisoned destination accepts nothing; were it to, nothing would be written.
-            Verdict::Accepted(_) => Err(self.unavailable(Unavailable::Poisoned)),
+    /// Judges against the durable state alone: what was judged after it may not be on disk. Of that
+    /// state the destination, the domain and the intents are looked at; that is all there is to say
+    /// where no effects are taken.
+    fn judge_durable(
+        &self,
+        asked: &Asked,
+        availability: Availability,
+    ) -> Result<Verdict, StorageError> {
+        let (base, revision) = self.now();
+        let domain = self
+            .domains
+            .load()
+            .at(&asked.commit.domain, revision)
+            .cloned();
+        let destination = self.destination_view(&base, revision, availability);
+        let mut view = View::new(destination, domain.clone());
+        if let Some(domain) = domain.filter(|_| asked.commit.intent.is_some()) {
+            let needs = Footprint::of_commit(&asked.commit, &domain.policy);
+            base.at(revision)
+                .fetch_intents(domain.id, &needs, &mut view)?;
+        }
+        view.command_digest = asked.digest;
+        Ok(decide(&view, &asked.commit))
+    }
+
+    fn judge_poisoned(&self, asked: &Asked) -> Answer {
+        match self.judge_durable(asked, Availability::Poisoned) {
+            Ok(Verdict::Replayed(receipt)) => Ok(Outcome::Committed(receipt)),
+            Ok(Verdict::Rejected(rejection)) => Err(Error::Rejected(rejection)),
+            // A poisoned destination accepts nothing; were it to, nothing would be written. What it
+            // can't read, it can't tell again.
+            Ok(Verdict::Accepted(_)) | Err(_) => Err(self.unavailable(Unavailable::Poisoned)),
+        }
+    }
+
+    /// The receipt of a step that was accepted before and is durable, for a request that finds no
+    /// place in the queue.
+    pub(crate) fn replayed(&self, request: &Request) -> Option<Box<Receipt>> {
+        let Request::Commit(asked) = request else {
+            return None;
+        };
+        asked.digest?;
+        match self.judge_durable(asked, Availability::Overloaded) {
+            Ok(Verdict::Replayed(receipt)) => Some(receipt),
+            _ => None,
         }
     }
 
@@ -214,9 +247,10 @@ impl Shared {
         &self,
         writer: &mut Writer,
         base: &Base,
-        commit: &Commit,
+        asked: &Asked,
         availability: Availability,
     ) -> Answer {
+        let commit = &asked.commit;
         let domains = self.domains.load();
         let domain = domains.at(&commit.domain, Revision::MAX).cloned();
         let destination = self.destination_view(base, writer.revision, availability);
@@ -225,14 +259,15 @@ impl Shared {
             let needs = Footprint::of_commit(commit, &domain.policy);
             fetch(writer, base, domain, &needs, &mut view)?;
         }
+        view.command_digest = asked.digest;
+        view.advisory_time_ms = Some(wall_clock_ms());
         let accepted = match decide(&view, commit) {
             Verdict::Accepted(accepted) => *accepted,
+            Verdict::Replayed(receipt) => return Ok(Outcome::Committed(receipt)),
             Verdict::Rejected(rejection) => return Err(Error::Rejected(rejection)),
         };
-        let mut receipt = accepted.receipt;
         self.take(writer, &view, accepted.effect)?;
-        receipt.advisory_time_ms = Some(wall_clock_ms());
-        Ok(Outcome::Committed(Box::new(receipt)))
+        Ok(Outcome::Committed(Box::new(accepted.receipt)))
     }
 
     fn judge_create(
@@ -306,6 +341,7 @@ impl Writer {
             domain,
             records,
             fences,
+            intents,
         } = effect.change()
         {
             for change in records {
@@ -324,6 +360,13 @@ impl Writer {
                 let bytes = weight::of_fence_change(change);
                 let name = (*domain, change.guard.clone());
                 self.hot_fences.put(name, Some(change.fence.clone()), bytes);
+            }
+            for change in intents {
+                layer.note(*domain, change, revision);
+                let bytes = weight::of_intent(&change.id, Some(&change.record));
+                let name = (*domain, change.id.clone());
+                let record = Some(Arc::clone(&change.record));
+                self.hot_intents.put(name, record, bytes);
             }
         }
         layer.advance(revision);
@@ -375,6 +418,19 @@ fn fetch(
         let row = at.prefix_row(domain.id, need, &mut left)?;
         view.prefixes.push((need.prefix.clone(), row));
     }
+    for id in &needs.intents {
+        let name = (domain.id, id.clone());
+        let record = match writer.hot_intents.get(&name) {
+            Some(record) => record.clone(),
+            None => {
+                let record = at.intent(domain.id, id)?;
+                let bytes = weight::of_intent(id, record.as_deref());
+                writer.hot_intents.put(name, record.clone(), bytes);
+                record
+            }
+        };
+        view.intents.push((id.clone(), record));
+    }
     Ok(())
 }
 
@@ -405,7 +461,7 @@ mod tests {
         let request = || {
             let key = Key::new("k").unwrap();
             let commit = Commit::new(name.clone()).under(authority.clone());
-            Request::Commit(Box::new(commit.put(key, Value::new("v").unwrap())))
+            Request::commit(commit.put(key, Value::new("v").unwrap()))
         };
         let shared = store.shared();
         for in_inbox in [false, true] {

@@ -11,7 +11,8 @@ use std::sync::{Arc, Weak};
 use crossbeam_skiplist::SkipMap;
 use highwater_core::limits::KEY_BYTES_MAX;
 use highwater_core::{
-    Change, DomainId, Effect, Fence, FenceChange, Guard, Key, KeyRange, RecordChange, Revision,
+    Change, DomainId, Effect, Fence, FenceChange, Guard, IntentChange, IntentId, IntentRecord, Key,
+    KeyRange, RecordChange, Revision,
 };
 
 use crate::versions::{KeyVersion, Versions};
@@ -24,6 +25,7 @@ pub(crate) struct Layer {
     id: u64,
     records: SkipMap<(DomainId, Key), Arc<Versions>>,
     fences: SkipMap<(DomainId, Guard, Reverse<Revision>), Fence>,
+    intents: SkipMap<(DomainId, IntentId, Reverse<Revision>), Arc<IntentRecord>>,
     bytes: AtomicUsize,
     /// The raw last revision folded in; 0 for none.
     last_revision: AtomicU64,
@@ -45,6 +47,7 @@ impl Default for Layer {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             records: SkipMap::new(),
             fences: SkipMap::new(),
+            intents: SkipMap::new(),
             bytes: AtomicUsize::new(0),
             last_revision: AtomicU64::new(0),
             last_lsn: AtomicU64::new(0),
@@ -59,6 +62,7 @@ impl Layer {
             domain,
             records,
             fences,
+            intents,
         } = effect.change()
         {
             for change in records {
@@ -66,6 +70,9 @@ impl Layer {
             }
             for change in fences {
                 self.raise(*domain, change, effect.revision());
+            }
+            for change in intents {
+                self.note(*domain, change, effect.revision());
             }
         }
         self.advance(effect.revision());
@@ -101,6 +108,14 @@ impl Layer {
         let name = (domain, change.guard.clone(), Reverse(revision));
         self.fences.insert(name, change.fence.clone());
         let bytes = weight::of_fence_change(change);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Folds one intent's change in.
+    pub(crate) fn note(&self, domain: DomainId, change: &IntentChange, revision: Revision) {
+        let name = (domain, change.id.clone(), Reverse(revision));
+        self.intents.insert(name, Arc::clone(&change.record));
+        let bytes = weight::of_intent(&change.id, Some(&change.record));
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
@@ -141,6 +156,64 @@ impl Layer {
         let found = self.fences.lower_bound(Bound::Included(&from))?;
         let (of, name, _) = found.key();
         (*of == domain && name == guard).then(|| found.value().clone())
+    }
+
+    /// The newest record of an intent that isn't later than `at`.
+    pub(crate) fn intent(
+        &self,
+        domain: DomainId,
+        id: &IntentId,
+        at: Revision,
+    ) -> Option<Arc<IntentRecord>> {
+        let from = (domain, id.clone(), Reverse(at));
+        let found = self.intents.lower_bound(Bound::Included(&from))?;
+        let (of, name, _) = found.key();
+        (*of == domain && name == id).then(|| Arc::clone(found.value()))
+    }
+
+    /// The intents behind one, or all, in order, each in its newest record that isn't later than
+    /// `at`.
+    pub(crate) fn intents_after<'a>(
+        &'a self,
+        domain: DomainId,
+        after: Option<&IntentId>,
+        at: Revision,
+    ) -> impl Iterator<Item = (IntentId, Arc<IntentRecord>)> + use<'a> {
+        let lowest = after.cloned().or_else(|| IntentId::new([0]).ok());
+        let start = lowest.map_or(Bound::Unbounded, |id| {
+            Bound::Included((domain, id, Reverse(Revision::MAX)))
+        });
+        let mut last = after.cloned();
+        self.intents
+            .range((start, Bound::Unbounded))
+            .take_while(move |entry| entry.key().0 == domain)
+            .filter(move |entry| entry.key().2.0 <= at)
+            .filter_map(move |entry| {
+                let id = &entry.key().1;
+                if last.as_ref() == Some(id) {
+                    return None;
+                }
+                last = Some(id.clone());
+                Some((id.clone(), Arc::clone(entry.value())))
+            })
+    }
+
+    /// Every intent in its newest record, ordered by domain and id.
+    pub(crate) fn newest_intents(
+        &self,
+    ) -> impl Iterator<Item = (DomainId, IntentId, Arc<IntentRecord>)> + '_ {
+        let mut last: Option<(DomainId, IntentId)> = None;
+        self.intents.iter().filter_map(move |entry| {
+            let (domain, id, _) = entry.key();
+            let seen = last
+                .as_ref()
+                .is_some_and(|(of, name)| of == domain && name == id);
+            if seen {
+                return None;
+            }
+            last = Some((*domain, id.clone()));
+            Some((*domain, id.clone(), Arc::clone(entry.value())))
+        })
     }
 
     /// The keys of a range in order, each in its newest version that isn't later than `at`.

@@ -55,21 +55,22 @@ mod watch;
 mod weight;
 
 pub use highwater_core::{
-    Admission, Authorities, Authority, AuthorityError, Availability, Commit, Condition,
-    DestinationId, Digest, Domain, DomainId, DomainName, DomainState, Epoch, EpochEntry, EpochMark,
-    EpochNumber, EpochTable, ExpectedDestination, Fence, Generation, Guard, GuardReceipt,
-    GuardRule, GuardedRead, Holder, HolderBinding, Identity, Incarnation, IncarnationMark,
-    IncarnationNumber, InputReceipt, Key, KeyRange, Limits, Malformed, Metadata, MetadataError,
-    Metageneration, Mutation, NameError, Observed, Policy, PolicyError, Prefix, Reason, Receipt,
-    Record, Rejection, Revision, Rule, Sequence, Term, Unavailable, Value, WriteReceipt, escape,
-    unescape,
+    Admission, Authorities, Authority, AuthorityError, Availability, Binding, Commit, Condition,
+    Configuration, DestinationId, Digest, Domain, DomainId, DomainName, DomainState, Ending, Epoch,
+    EpochEntry, EpochMark, EpochNumber, EpochTable, ExpectedDestination, Fence, Generation, Guard,
+    GuardReceipt, GuardRule, GuardedRead, Holder, HolderBinding, Identity, Incarnation,
+    IncarnationMark, IncarnationNumber, Input, InputName, InputReceipt, IntentConflict, IntentId,
+    IntentRecord, IntentState, IntentStep, IntentUse, Key, KeyRange, Limits, Malformed, Metadata,
+    MetadataError, Metageneration, Mutation, NameError, Observed, ObservedIntent, Owner, Policy,
+    PolicyError, Prefix, Reason, Receipt, Record, Rejection, Revision, Rule, Sequence, Step,
+    StepRecord, Term, Unavailable, Value, Work, WriteReceipt, escape, unescape,
 };
 pub use highwater_wal::{Disk, DiskFile, LogError, OsDisk, SaltSource};
 
 pub use config::{Config, ConfigError};
 pub use digest::digest;
 pub use error::{Error, ErrorKind, OpenError, StorageError};
-pub use snapshot::{PAGE_BYTES_MAX, PAGE_ROWS_MAX, Page, Snapshot};
+pub use snapshot::{IntentPage, PAGE_BYTES_MAX, PAGE_ROWS_MAX, Page, Snapshot};
 pub use status::{Counted, LogFigures, Status};
 pub use store::Store;
 pub use take_over::{TakeOver, TakenOver};

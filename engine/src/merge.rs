@@ -1,34 +1,31 @@
 //! One ordered walk over several ordered sources, of which the first that knows a key wins.
 
 use std::iter::Peekable;
-use std::sync::Arc;
-
-use highwater_core::{Key, Record};
 
 use crate::error::StorageError;
 
-/// A key with what a source knows of it; `None` for a deletion.
-type Row = Result<(Key, Option<Arc<Record>>), StorageError>;
+/// A name with what a source knows of it; `None` for a deletion.
+type Row<K, V> = Result<(K, Option<V>), StorageError>;
 
-/// One source: ordered by key, each key once.
-pub(crate) type Source<'a> = Box<dyn Iterator<Item = Row> + 'a>;
+/// One source: ordered by name, each name once.
+pub(crate) type Source<'a, K, V> = Box<dyn Iterator<Item = Row<K, V>> + 'a>;
 
 /// The merged walk. Deleted keys are left out. It ends at the first error.
-pub(crate) struct Merge<'a> {
-    sources: Vec<Peekable<Source<'a>>>,
+pub(crate) struct Merge<'a, K, V> {
+    sources: Vec<Peekable<Source<'a, K, V>>>,
 }
 
-impl<'a> Merge<'a> {
+impl<'a, K: Ord + Clone, V> Merge<'a, K, V> {
     /// Merges sources, the one with the newest knowledge first.
-    pub(crate) fn new(sources: Vec<Source<'a>>) -> Self {
+    pub(crate) fn new(sources: Vec<Source<'a, K, V>>) -> Self {
         Self {
             sources: sources.into_iter().map(Iterator::peekable).collect(),
         }
     }
 
     /// The lowest key that any source stands at; an error of a source comes before every key.
-    fn lowest(&mut self) -> Option<Result<Key, StorageError>> {
-        let mut lowest: Option<Key> = None;
+    fn lowest(&mut self) -> Option<Result<K, StorageError>> {
+        let mut lowest: Option<K> = None;
         for source in &mut self.sources {
             match source.peek() {
                 Some(Err(error)) => return Some(Err(error.clone())),
@@ -42,7 +39,7 @@ impl<'a> Merge<'a> {
     }
 
     /// Moves every source past the key and returns what the first of them knew.
-    fn take(&mut self, key: &Key) -> Option<Arc<Record>> {
+    fn take(&mut self, key: &K) -> Option<V> {
         let mut known = None;
         for source in &mut self.sources {
             let here = source.next_if(|row| row.as_ref().is_ok_and(|(name, _)| name == key));
@@ -54,8 +51,8 @@ impl<'a> Merge<'a> {
     }
 }
 
-impl Iterator for Merge<'_> {
-    type Item = Result<(Key, Arc<Record>), StorageError>;
+impl<K: Ord + Clone, V> Iterator for Merge<'_, K, V> {
+    type Item = Result<(K, V), StorageError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {

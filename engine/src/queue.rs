@@ -3,13 +3,16 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use highwater_core::limits::INTENT_CHANGE_BYTES_MAX;
 use highwater_core::{
-    Authorities, Authority, Commit, Condition, CreateDomain, Guard, Key, Mutation,
+    Authorities, Authority, Commit, Condition, Configuration, CreateDomain, Digest, Guard, Input,
+    IntentId, Key, Mutation,
 };
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use crate::config::Config;
+use crate::digest::of_command;
 use crate::error::Error;
 use crate::ticket::Promise;
 use crate::weight;
@@ -27,9 +30,24 @@ pub(crate) const PART_OVERHEAD_BYTES: usize = 2_048;
 #[derive(Debug)]
 pub(crate) enum Request {
     /// Judge and commit.
-    Commit(Box<Commit>),
+    Commit(Box<Asked>),
     /// Make a domain.
     CreateDomain(Box<CreateDomain>),
+}
+
+/// A commit, and the digest of what it asks for, if that is needed.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) commit: Commit,
+    pub(crate) digest: Option<Digest>,
+}
+
+impl Request {
+    /// A commit with its digest, which the one who asks has the time to make.
+    pub(crate) fn commit(commit: Commit) -> Self {
+        let digest = of_command(&commit);
+        Self::Commit(Box::new(Asked { commit, digest }))
+    }
 }
 
 /// A request, and where its answer goes.
@@ -182,7 +200,7 @@ impl Queue {
 fn sizes(request: &Request) -> (usize, usize) {
     let commit = match request {
         Request::CreateDomain(_) => return (REQUEST_OVERHEAD_BYTES, PART_OVERHEAD_BYTES),
-        Request::Commit(commit) => commit,
+        Request::Commit(asked) => &asked.commit,
     };
     let caller = commit.caller.as_ref();
     let mut bytes = REQUEST_OVERHEAD_BYTES
@@ -190,6 +208,10 @@ fn sizes(request: &Request) -> (usize, usize) {
         + caller.map_or(0, |caller| shared(caller.as_bytes()))
         + of_authorities(&commit.authority);
     let mut log_bytes = PART_OVERHEAD_BYTES;
+    if let Some(used) = &commit.intent {
+        bytes += shared(used.id.as_bytes());
+        log_bytes += INTENT_CHANGE_BYTES_MAX;
+    }
     for mutation in &commit.mutations {
         let (content, held) = match mutation {
             Mutation::Put {
@@ -211,12 +233,36 @@ fn sizes(request: &Request) -> (usize, usize) {
             }
             Mutation::Delete { key } => (key.as_bytes().len(), shared(key.as_bytes())),
             Mutation::Advance { guard } => (guard.as_bytes().len(), shared(guard.as_bytes())),
+            Mutation::BindIntent { .. }
+            | Mutation::CloseIntent { .. }
+            | Mutation::SuspendIntent { .. } => (INTENT_CHANGE_BYTES_MAX, of_intent(mutation)),
         };
         bytes += size_of::<Mutation>() + held;
         log_bytes += content + PART_OVERHEAD_BYTES;
     }
     bytes += commit.conditions.iter().map(of_condition).sum::<usize>();
     (bytes, log_bytes)
+}
+
+/// What a mutation of an intent holds beside itself.
+fn of_intent(mutation: &Mutation) -> usize {
+    let name = |name: Option<&[u8]>| name.map_or(0, shared);
+    let id = name(mutation.intent().map(IntentId::as_bytes));
+    let guard = name(mutation.named_guard().map(Guard::as_bytes));
+    let rest = match mutation {
+        Mutation::BindIntent { work, .. } => {
+            let input = |input: &Input| match input {
+                Input::Key { key, .. } => size_of::<Input>() + shared(key.as_bytes()),
+                Input::Named { name, .. } => size_of::<Input>() + shared(name.as_bytes()),
+            };
+            let inputs: usize = work.inputs.iter().map(input).sum();
+            let configuration = work.configuration.as_ref();
+            inputs + name(configuration.map(Configuration::as_bytes))
+        }
+        Mutation::SuspendIntent { owner, .. } => shared(owner.as_bytes()),
+        _ => 0,
+    };
+    id + guard + rest
 }
 
 /// Bytes that are shared behind a count of their owners.
@@ -254,14 +300,15 @@ mod tests {
     use crate::ticket::promise;
     use crate::wait::block_on_for;
     use highwater_core::{
-        Digest, DomainName, Generation, Identity, Metadata, Metageneration, Prefix, Revision, Value,
+        DomainName, Ending, Generation, Identity, InputName, Metadata, Metageneration, Owner,
+        Prefix, Revision, Step, Value, Work,
     };
 
     /// What a part may count beside the bytes that it holds: itself, and what its bytes take.
     const PART_MAX: usize = 512;
 
     fn bytes(commit: Commit) -> usize {
-        sizes(&Request::Commit(Box::new(commit))).0
+        sizes(&Request::commit(commit)).0
     }
 
     fn bare() -> Commit {
@@ -353,6 +400,48 @@ mod tests {
             ];
             for (condition, compared) in conditions {
                 counts(bare().when(condition), len + compared);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_said_of_an_intent_counts_and_its_record_has_room_in_the_log() {
+        for len in [1, 256] {
+            let id = || IntentId::new(vec![b'i'; len]).unwrap();
+            let guard = || Guard::new(vec![b'g'; len]).unwrap();
+            let work = Work::under(guard())
+                .configured(Configuration::new(vec![b'c'; len]).unwrap())
+                .from_input(Input::Key {
+                    key: Key::new(vec![b'k'; len]).unwrap(),
+                    generation: None,
+                })
+                .from_input(Input::Named {
+                    name: InputName::new(vec![b'n'; len]).unwrap(),
+                    digest: Digest::new([7; 32]),
+                });
+            let bind = Mutation::BindIntent { intent: id(), work };
+            let close = Mutation::CloseIntent {
+                intent: id(),
+                guard: Some(guard()),
+                ending: Ending::Cancelled,
+            };
+            let suspend = Mutation::SuspendIntent {
+                intent: id(),
+                guard: None,
+                owner: Owner::new(vec![b'o'; len]).unwrap(),
+                review_at_ms: 9,
+            };
+            let step = bare().for_intent(id(), Step::FIRST);
+            for (with, held) in [
+                (step, len),
+                (bare().with(bind), 5 * len + 40),
+                (bare().with(close), 2 * len),
+                (bare().with(suspend), 2 * len + 8),
+            ] {
+                let in_log = |commit: Commit| sizes(&Request::commit(commit)).1;
+                let more = in_log(with.clone()) - in_log(bare());
+                assert!(more >= INTENT_CHANGE_BYTES_MAX, "{more}");
+                counts(with, held);
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use highwater_core::codec::decode_effect;
 use highwater_core::{
     Change, DestinationId, Domain, DomainId, Effect, Incarnation, Revision, check_domain,
-    check_fence, check_record,
+    check_fence, check_intent, check_record,
 };
 use highwater_wal::{Lsn, Replay, ReplayStop};
 
@@ -150,6 +150,7 @@ impl Folded {
                 domain,
                 records,
                 fences,
+                intents,
             } => {
                 let domain = self
                     .domain(*domain)
@@ -162,6 +163,11 @@ impl Folded {
                         fences
                             .iter()
                             .map(|change| check_fence(&domain, &change.fence)),
+                    )
+                    .chain(
+                        intents
+                            .iter()
+                            .map(|change| check_intent(&change.record, revision)),
                     );
                 for check in checked {
                     check.map_err(|violation| wrong(violation.to_string()))?;

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
 use highwater_core::{
-    Availability, DestinationId, DestinationView, Fence, Guard, Incarnation, Key, Record, Revision,
+    Availability, DestinationId, DestinationView, Fence, Guard, Incarnation, IntentId,
+    IntentRecord, Key, Record, Revision,
 };
 use highwater_core::{DomainId, Observed, Reason, Rejection, Unavailable, View};
 use highwater_wal::{FrameBuf, Log, LogStatus, SegmentPool};
@@ -29,6 +30,10 @@ use crate::wait::Signal;
 
 /// How many frame buffers are kept for reuse: one being written, one being filled.
 const BUFFERS_MAX: usize = 2;
+/// Beside the records, the latest fences and the latest intents have such a part of the memory that
+/// is set for hot rows each.
+const HOT_FENCES_SHARE: usize = 4;
+const HOT_INTENTS_SHARE: usize = 4;
 /// A frame buffer that has grown beyond this isn't kept.
 const BUFFER_BYTES_MAX: usize = 4 << 20;
 
@@ -75,6 +80,7 @@ pub(crate) struct Writer {
     pub(crate) revision: Revision,
     pub(crate) hot_records: Hot<(DomainId, Key), HotRow>,
     pub(crate) hot_fences: Hot<(DomainId, Guard), Option<Fence>>,
+    pub(crate) hot_intents: Hot<(DomainId, IntentId), Option<Arc<IntentRecord>>>,
     pub(crate) group: Group,
     pub(crate) inbox: VecDeque<Pending>,
     /// Somebody judges, and has only let others have the lock for a moment.
@@ -164,7 +170,8 @@ impl Shared {
         let writer = Writer {
             revision,
             hot_records: Hot::new(config.hot_bytes),
-            hot_fences: Hot::new(config.hot_bytes / 4),
+            hot_fences: Hot::new(config.hot_bytes / HOT_FENCES_SHARE),
+            hot_intents: Hot::new(config.hot_bytes / HOT_INTENTS_SHARE),
             group: Group::new(layer, FrameBuf::new()),
             inbox: VecDeque::new(),
             judging: false,

@@ -5,14 +5,17 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use highwater_core::{
-    Availability, Commit, Domain, DomainName, Fence, Footprint, Guard, GuardedRead, Key, KeyRange,
-    Observed, Reason, Receipt, Record, Rejection, Revision, Verdict, View, admit_read, decide,
+    Availability, Commit, Domain, DomainName, Fence, Footprint, Guard, GuardedRead, IntentId,
+    IntentRecord, Key, KeyRange, Observed, Reason, Receipt, Record, Rejection, Revision, Verdict,
+    View, admit_read, decide,
 };
 use parking_lot::Mutex;
 
 use crate::base::{At, Base};
+use crate::digest::of_command;
 use crate::error::{Error, StorageError};
 use crate::shared::Shared;
+use crate::weight;
 
 /// Most rows of one page.
 pub const PAGE_ROWS_MAX: usize = 10_000;
@@ -44,6 +47,17 @@ pub struct Page {
     pub records: Vec<(Key, Arc<Record>)>,
     /// The first key of the next page; `None` at the end.
     pub next: Option<Key>,
+    /// The revision that the page shows.
+    pub revision: Revision,
+}
+
+/// A part of the listing of intents.
+#[derive(Clone, Debug)]
+pub struct IntentPage {
+    /// The intents, ordered by id.
+    pub intents: Vec<(IntentId, Arc<IntentRecord>)>,
+    /// Whether there are more behind the last one.
+    pub more: bool,
     /// The revision that the page shows.
     pub revision: Revision,
 }
@@ -242,6 +256,53 @@ impl Snapshot {
         self.read(|at| at.fence(&domain, guard))
     }
 
+    /// What is stored of an intent; `None` if this state knows none of that id.
+    ///
+    /// # Errors
+    ///
+    /// As [`Snapshot::get`].
+    pub fn intent(
+        &self,
+        domain: &DomainName,
+        id: &IntentId,
+    ) -> Result<Option<Arc<IntentRecord>>, Error> {
+        let domain = self.domain(domain)?;
+        self.read(|at| at.intent(domain.id, id))
+    }
+
+    /// The first intents behind one, or of all, up to `limit`, [`PAGE_ROWS_MAX`] and
+    /// [`PAGE_BYTES_MAX`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Snapshot::get`].
+    pub fn intents(
+        &self,
+        domain: &DomainName,
+        after: Option<&IntentId>,
+        limit: usize,
+    ) -> Result<IntentPage, Error> {
+        let domain = self.domain(domain)?;
+        self.read(|at| {
+            let mut page = IntentPage {
+                intents: Vec::new(),
+                more: false,
+                revision: self.0.revision,
+            };
+            let mut bytes = 0_usize;
+            for row in at.intents_after(domain.id, after)? {
+                let (id, record) = row?;
+                if page.intents.len() >= limit.clamp(1, PAGE_ROWS_MAX) || bytes >= PAGE_BYTES_MAX {
+                    page.more = true;
+                    break;
+                }
+                bytes += weight::of_intent(&id, Some(&record));
+                page.intents.push((id, record));
+            }
+            Ok(page)
+        })
+    }
+
     /// The first rows of a range, up to `limit`, [`PAGE_ROWS_MAX`] and [`PAGE_BYTES_MAX`].
     ///
     /// # Errors
@@ -333,8 +394,10 @@ impl Snapshot {
             let needs = Footprint::of_commit(commit, &domain.policy);
             view = self.filled(&view, &domain, &needs)?;
         }
+        view.command_digest = of_command(commit);
         match decide(&view, commit) {
             Verdict::Accepted(accepted) => Ok(accepted.receipt),
+            Verdict::Replayed(receipt) => Ok(*receipt),
             Verdict::Rejected(rejection) => Err(Error::Rejected(rejection)),
         }
     }

@@ -56,6 +56,8 @@ pub struct LogFigures {
 pub struct Counted {
     /// Requests accepted and made durable.
     pub accepted: u64,
+    /// Steps of intents that were asked again and got the receipt of before.
+    pub replayed: u64,
     /// Requests refused, by the code of the reason.
     pub rejected: BTreeMap<&'static str, u64>,
     /// Requests whose outcome is unknown, and reads in the writer that failed.
@@ -95,6 +97,7 @@ impl Shared {
             },
             counted: Counted {
                 accepted: get(&counters.accepted),
+                replayed: get(&counters.replayed),
                 rejected: counters.rejected(),
                 indeterminate: get(&counters.indeterminate),
                 groups: get(&counters.groups),

@@ -137,7 +137,7 @@ impl Store {
     /// [`Error::Rejected`] with the reason and what was observed: nothing was written.
     /// [`Error::Indeterminate`] if storage failed meanwhile: reopen and look. [`Error::Closed`].
     pub fn commit(&self, commit: Commit) -> Result<Receipt, Error> {
-        let waiting = block_on(self.enqueue(Request::Commit(Box::new(commit))))?;
+        let waiting = block_on(self.enqueue(Request::commit(commit)))?;
         self.help();
         Ticket(waiting).wait()
     }
@@ -151,7 +151,8 @@ impl Store {
         self.submit_async(commit).await?.await
     }
 
-    /// Queues a commit and returns at once with a ticket for its outcome.
+    /// Queues a commit and returns at once with a ticket for its outcome. A step of an intent that
+    /// was accepted before needs no place in the queue.
     ///
     /// # Errors
     ///
@@ -162,18 +163,21 @@ impl Store {
             return Err(Error::Closed);
         }
         let (promise, waiting) = promise();
-        match shared
-            .queue
-            .try_push(Request::Commit(Box::new(commit)), promise)
-        {
+        match shared.queue.try_push(Request::commit(commit), promise) {
             Ok(()) => {
                 self.alert();
                 Ok(Ticket(waiting))
             }
-            Err((_, promise)) => {
-                promise.answer(Err(Error::Closed));
-                Err(shared.unavailable(Unavailable::Overloaded))
-            }
+            Err((request, promise)) => match shared.replayed(&request) {
+                Some(receipt) => {
+                    promise.answer(Ok(Outcome::Committed(receipt)));
+                    Ok(Ticket(waiting))
+                }
+                None => {
+                    promise.answer(Err(Error::Closed));
+                    Err(shared.unavailable(Unavailable::Overloaded))
+                }
+            },
         }
     }
 
@@ -183,7 +187,7 @@ impl Store {
     ///
     /// [`Error::Closed`].
     pub async fn submit_async(&self, commit: Commit) -> Result<Ticket, Error> {
-        let waiting = self.enqueue(Request::Commit(Box::new(commit))).await?;
+        let waiting = self.enqueue(Request::commit(commit)).await?;
         self.alert();
         Ok(Ticket(waiting))
     }

@@ -15,6 +15,8 @@ pub(crate) const DOMAINS: TableDefinition<'static, u32, &[u8]> = TableDefinition
 pub(crate) const RECORDS: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("records");
 /// Domain number and guard → fence.
 pub(crate) const FENCES: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("fences");
+/// Domain number and intent → what is stored of it. A file without it has no intents.
+pub(crate) const INTENTS: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("intents");
 /// Domain number and key → revision of the deletion.
 pub(crate) const DELETIONS: TableDefinition<'static, &[u8], u64> =
     TableDefinition::new("deletions");

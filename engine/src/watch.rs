@@ -183,6 +183,7 @@ impl Watch {
             domain,
             records,
             fences,
+            ..
         } = effect.change()
         else {
             return None;

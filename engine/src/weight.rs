@@ -1,9 +1,14 @@
 //! What rows take in memory: one estimate, which errs high, for every bound that counts them.
 
-use highwater_core::{Fence, FenceChange, Guard, Metadata, Record, RecordChange};
+use highwater_core::{
+    Fence, FenceChange, Guard, GuardReceipt, IntentId, IntentRecord, IntentState, Metadata,
+    Receipt, Record, RecordChange,
+};
 
 /// What a row takes beside its bytes: list node, counts, pointers.
 const ROW_OVERHEAD_BYTES: usize = 256;
+/// What a part of a receipt or of a binding takes beside its bytes.
+const PART_OVERHEAD_BYTES: usize = 256;
 /// What a label takes beside its name and value: two strings and its share of a sparse tree.
 const LABEL_OVERHEAD_BYTES: usize = 128;
 /// What the first label takes beside that: the node of the tree.
@@ -37,6 +42,42 @@ pub(crate) fn of_fence(guard: &Guard, fence: Option<&Fence>) -> usize {
     ROW_OVERHEAD_BYTES + guard.as_bytes().len() + holder
 }
 
+/// An intent; `None` where there is none. What versions of it share counts for each.
+pub(crate) fn of_intent(id: &IntentId, record: Option<&IntentRecord>) -> usize {
+    let content = record.map_or(0, |record| {
+        let binding = record.binding.as_deref().map_or(0, |binding| {
+            let parts = binding.work.inputs.len() + 3;
+            let holder = binding.authority.holder().as_bytes().len();
+            binding.work.bytes() + holder + parts * PART_OVERHEAD_BYTES
+        });
+        let owner = match &record.state {
+            IntentState::Indeterminate { owner, .. } => owner.as_bytes().len(),
+            IntentState::Open | IntentState::Ended(_) => 0,
+        };
+        let steps: usize = record
+            .steps
+            .iter()
+            .map(|step| of_receipt(&step.receipt))
+            .sum();
+        binding + owner + steps
+    });
+    ROW_OVERHEAD_BYTES + id.as_bytes().len() + content
+}
+
+/// A receipt that is kept.
+fn of_receipt(receipt: &Receipt) -> usize {
+    let fence = |fence: &Fence| fence.holder.as_bytes().len();
+    let guard = |guard: &GuardReceipt| {
+        let previous = guard.previous.as_ref().map_or(0, fence);
+        guard.guard.as_bytes().len() + fence(&guard.fence) + previous
+    };
+    let guards: usize = receipt.guards.iter().map(guard).sum();
+    let inputs: usize = receipt.inputs.iter().map(|i| i.key.as_bytes().len()).sum();
+    let writes: usize = receipt.writes.iter().map(|w| w.key.as_bytes().len()).sum();
+    let parts = receipt.guards.len() + receipt.inputs.len() + receipt.writes.len();
+    ROW_OVERHEAD_BYTES + guards + inputs + writes + parts * PART_OVERHEAD_BYTES
+}
+
 /// The change of a fence.
 pub(crate) fn of_fence_change(change: &FenceChange) -> usize {
     of_fence(&change.guard, Some(&change.fence))
@@ -45,7 +86,11 @@ pub(crate) fn of_fence_change(change: &FenceChange) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use highwater_core::{Generation, Metageneration, Revision, Value};
+    use highwater_core::{
+        Admission, Authority, Binding, Commit, CreateDomain, DestinationId, Digest, DomainName,
+        EpochMark, Generation, Incarnation, IncarnationMark, IncarnationNumber, Key, Limits,
+        Metageneration, Policy, Revision, State, Step, Value, Verdict, Work,
+    };
 
     fn record(value: &[u8], metadata: Metadata) -> Record {
         Record {
@@ -72,5 +117,33 @@ mod tests {
         }
         let labelled = record(b"", metadata);
         assert!(of_row(b"k", Some(&labelled)) >= of_row(b"k", Some(&empty)) + 64 * (128 + 1_024));
+    }
+
+    #[test]
+    fn an_intent_counts_its_receipts_and_its_binding() {
+        let id = IntentId::new("i").unwrap();
+        let key = |at: usize| Key::new(format!("{at:01000}")).unwrap();
+        let mut commit =
+            Commit::new(DomainName::new("d").unwrap()).for_intent(id.clone(), Step::FIRST);
+        for at in 0..50 {
+            commit = commit.put(key(at), Value::new("").unwrap());
+        }
+        let number = IncarnationNumber::FIRST;
+        let incarnation = Incarnation::new(number, IncarnationMark::new(1));
+        let mut state = State::new(DestinationId::new([1; 16]), incarnation, Limits::default())
+            .with_digest(|_| Digest::new([7; 32]));
+        let open = Policy::default().with_admission(Admission::Open);
+        let create = CreateDomain::new(DomainName::new("d").unwrap(), open, EpochMark::new(1));
+        let domain = state.create_domain(&create).unwrap().id;
+        assert!(matches!(state.commit(&commit), Verdict::Accepted(_)));
+        let record = state.intent(domain, &id).unwrap();
+        let bare = of_intent(&id, None);
+        let stepped = of_intent(&id, Some(record));
+        assert!(stepped >= bare + 50 * 1_000, "{stepped}");
+        let mut bound = IntentRecord::clone(record);
+        let work = Work::under(Guard::new(vec![b'g'; 1_000]).unwrap());
+        let authority = Authority::parse("1.0000000000000001/1@a").unwrap();
+        bound.binding = Some(std::sync::Arc::new(Binding { work, authority }));
+        assert!(of_intent(&id, Some(&bound)) >= stepped + 1_000);
     }
 }

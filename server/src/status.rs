@@ -57,6 +57,7 @@ pub(crate) fn refused(reason: Reason, store: &highwater::Status) -> Box<Rejectio
         metageneration: None,
         changed_at: None,
         digest: None,
+        intent: None,
     };
     Box::new(Rejection { reason, observed })
 }

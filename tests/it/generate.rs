@@ -1,12 +1,13 @@
 //! Random requests that have a fair chance in the world that they are made for.
 
 use highwater_tests::chance::Chance;
-use highwater_tests::model::{Model, World, guard_touched};
-use highwater_tests::raw::{Auth, Auths, Bytes, Change, Cond, Request};
+use highwater_tests::model::{Model, World, guard_of, guard_touched};
+use highwater_tests::raw::{Auth, Auths, Bytes, Change, Cond, ENDINGS, Request, Task};
 
 const KEYS: [&str; 12] = [
     "a", "a/", "a/b", "a/b/c", "a/b/d", "a/c", "b", "b/a", "/", "ab", "c/x", "c/y",
 ];
+const INTENTS: [&str; 8] = ["i", "j", "k", "l", "m", "n", "o", "p"];
 const HOLDERS: [&str; 4] = ["w", "w/1", "w/2", "x"];
 
 /// How requests are made.
@@ -43,11 +44,30 @@ fn authority(chance: &mut Chance, world: &World) -> Auth {
 fn change(chance: &mut Chance, world: &World, shape: Shape) -> Change {
     let key: Bytes = chance.pick(&KEYS).into();
     let text = chance.pick(&["", "text", "json"]).to_owned();
-    match chance.below(10) {
-        0 | 1 => Change::Delete(key),
-        2 => Change::Label(key, text),
-        3 => Change::Advance(guard_touched(&world.policy, &Change::Delete(key))),
-        4 if chance.one_in(4) => Change::Advance(key),
+    let guard = guard_of(&world.policy, &key);
+    let id: Bytes = chance.pick(&INTENTS).into();
+    let bound = match world.plans.get(&id) {
+        Some(plan) if !chance.one_in(4) => plan.told.binding.as_ref().map(|b| b.0.guard.clone()),
+        _ => chance.pick(&[None, Some(guard.clone())]),
+    };
+    match chance.below(32) {
+        30 => {
+            let generation = world.rows.get(&key).map_or(0, |row| row.generation);
+            let inputs = vec![(key, generation)];
+            let configuration = chance.pick(&[None, Some(b"v1".to_vec())]);
+            let task = Task {
+                guard,
+                inputs,
+                configuration,
+            };
+            Change::Bind(id, task)
+        }
+        31 if chance.one_in(2) => Change::Suspend(id, bound, b"ops".into(), chance.bits() % 3),
+        31 => Change::Close(id, bound, chance.pick(&ENDINGS).0),
+        0..6 => Change::Delete(key),
+        6..9 => Change::Label(key, text),
+        9..12 => Change::Advance(guard),
+        12..15 if chance.one_in(4) => Change::Advance(key),
         _ => Change::Put(key, chance.bytes(shape.value_bytes), text),
     }
 }
@@ -108,16 +128,39 @@ pub(crate) fn request(chance: &mut Chance, model: &Model, name: &str, shape: Sha
         1..=3 => Auths::PerGuard(per_guard(chance, world, &request)),
         _ => Auths::One(auth),
     };
+    if chance.one_in(6) {
+        as_step(chance, world, &mut request);
+    }
     if chance.one_in(shape.odd_one_in) {
         odd(chance, model, &mut request);
     }
     request
 }
 
+/// Makes a request a step of an intent: the next one, or another, or one that there was.
+fn as_step(chance: &mut Chance, world: &World, request: &mut Request) {
+    let id: Bytes = chance.pick(&INTENTS).into();
+    let done = world.plans.get(&id).map_or(&[][..], |plan| &plan.asked);
+    let next = u32::try_from(done.len()).unwrap() + 1;
+    let step = chance
+        .pick(&[next, next, next, next, next - 1, next + 1])
+        .clamp(1, 64);
+    request.intent = Some((id.clone(), step, chance.one_in(12)));
+    if chance.one_in(2)
+        && let Some((changes, conds, completes)) = done.last()
+    {
+        request.changes.clone_from(changes);
+        request.conds.clone_from(conds);
+        request.intent = Some((id, next - 1, *completes));
+    }
+}
+
 fn per_guard(chance: &mut Chance, world: &World, request: &Request) -> Vec<(Bytes, Auth)> {
     let mut list: Vec<(Bytes, Auth)> = Vec::new();
     for change in &request.changes {
-        let guard = guard_touched(&world.policy, change);
+        let Some(guard) = guard_touched(&world.policy, change) else {
+            continue;
+        };
         if list.iter().all(|(named, _)| *named != guard) {
             list.push((guard, authority(chance, world)));
         }

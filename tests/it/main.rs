@@ -10,6 +10,8 @@ mod damage;
 #[cfg(test)]
 mod generate;
 #[cfg(test)]
+mod intents;
+#[cfg(test)]
 mod model;
 #[cfg(test)]
 mod pipeline;

@@ -132,6 +132,10 @@ fn random_histories_go_as_the_model_says() {
         "WrongHolder",
         "ConditionFailed",
         "TooOld",
+        "Replayed",
+        "IntentConflict",
+        "IntentClosed",
+        "UnknownIntent",
         "reopened",
     ] {
         assert!(outcomes.contains_key(code), "no {code} in {outcomes:?}");

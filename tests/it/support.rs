@@ -4,13 +4,14 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use highwater::{
-    Admission, Config, DomainName, Error, GuardRule, HolderBinding, Key, KeyRange, Policy,
-    SaltSource, Snapshot, Store,
+    Admission, Config, DomainName, Error, GuardRule, HolderBinding, IntentId, Key, KeyRange,
+    Policy, SaltSource, Snapshot, Store,
 };
-use highwater_core::{check_domain, check_fence, check_record};
+use highwater_core::{check_domain, check_fence, check_intent, check_record};
 use highwater_tests::disk::SimDisk;
 use highwater_tests::history::Answer;
 use highwater_tests::model::{Model, Row};
+use highwater_tests::plans::Told;
 use highwater_tests::raw::{Auth, Bytes, Request};
 use highwater_tests::seen;
 
@@ -149,6 +150,7 @@ pub(crate) fn commit_in_both(store: &Store, model: &mut Model, request: &Request
     );
     assert!(before != after || judged == got, "{judged:?} then {got:?}");
     match got {
+        Answer::Accepted(statement) if statement.replayed => "Replayed",
         Answer::Accepted(_) => {
             model.apply(request);
             "Accepted"
@@ -176,6 +178,23 @@ pub(crate) fn rows(
         match page.next {
             Some(next) => range.start = next.as_bytes().to_vec(),
             None => return found,
+        }
+    }
+}
+
+/// All intents, by pages of so many.
+pub(crate) fn intents(snapshot: &Snapshot, name: &str, limit: usize) -> Vec<(Bytes, Told)> {
+    let mut found: Vec<(IntentId, Told)> = Vec::new();
+    loop {
+        let after = found.last().map(|(id, _)| id.clone());
+        let page = snapshot.intents(&domain(name), after.as_ref(), limit);
+        let page = page.unwrap();
+        assert!(page.intents.len() <= limit && page.revision == snapshot.revision());
+        let told = page.intents.iter();
+        found.extend(told.map(|(id, record)| (id.clone(), seen::plan(record))));
+        if !page.more {
+            let raw = |(id, told): (IntentId, Told)| (id.as_bytes().to_vec(), told);
+            return found.into_iter().map(raw).collect();
         }
     }
 }
@@ -216,6 +235,20 @@ pub(crate) fn compare(snapshot: &Snapshot, model: &Model) {
             let guard = highwater::Guard::new(guard).unwrap();
             let fence = snapshot.fence(&domain(name), &guard).unwrap().unwrap();
             check_fence(&typed, &fence).unwrap();
+        }
+        let expected = world.plans.iter();
+        let expected: Vec<_> = expected
+            .map(|(id, plan)| (id.clone(), plan.told.clone()))
+            .collect();
+        for limit in [1, 5, 1_000] {
+            let found = intents(snapshot, name, limit);
+            assert_eq!(found, expected, "the intents of {name}");
+        }
+        for (id, told) in &expected {
+            let id = IntentId::new(id).unwrap();
+            let record = snapshot.intent(&domain(name), &id).unwrap().unwrap();
+            check_intent(&record, snapshot.revision()).unwrap();
+            assert_eq!(seen::plan(&record), *told);
         }
     }
 }

@@ -5,14 +5,17 @@
 //!
 //! * [`raw`] says requests and answers in bare numbers and bytes, and translates them.
 //! * [`model`] is the contract a second time, naively, over those.
+//! * [`guards`] and [`plans`] are its parts about guards and intents.
 //! * [`history`] checks what concurrent callers saw against the model.
 //! * [`disk`] is a disk that fails on demand; [`trace`] is what a power cut leaves of it.
 //! * [`chance`] is chance that can be repeated.
 
 pub mod chance;
 pub mod disk;
+pub mod guards;
 pub mod history;
 pub mod model;
+pub mod plans;
 pub mod raw;
 pub mod seen;
 pub mod trace;

@@ -3,8 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use highwater::{Admission, GuardRule, HolderBinding, Policy};
+use highwater::{Admission, HolderBinding, Policy};
 
+use crate::guards::is_guard;
+pub use crate::guards::{guard_of, guard_touched, presented};
+use crate::plans::{self, Plan};
 use crate::raw::{Auth, Auths, Bytes, Change, Cond, Place, Request};
 use crate::seen::{Refusal, Statement};
 
@@ -43,6 +46,8 @@ pub struct World {
     pub fences: BTreeMap<Bytes, Auth>,
     /// The last change of every key there ever was.
     pub touched: BTreeMap<Bytes, u64>,
+    /// What is known of each intent.
+    pub plans: BTreeMap<Bytes, Plan>,
 }
 
 /// One destination.
@@ -66,7 +71,7 @@ enum Truth {
     TooOld,
 }
 
-fn refusal(code: &'static str) -> Refusal {
+pub(crate) fn refusal(code: &'static str) -> Refusal {
     Refusal {
         code,
         ..Refusal::default()
@@ -77,53 +82,6 @@ fn malformed(what: &'static str) -> Refusal {
     Refusal {
         what: Some(what),
         ..refusal("Malformed")
-    }
-}
-
-/// The guard of a key: its first components, glued together again.
-#[must_use]
-pub fn guard_of(policy: &Policy, key: &[u8]) -> Bytes {
-    match policy.guard() {
-        GuardRule::Key => key.to_vec(),
-        GuardRule::Domain => Bytes::new(),
-        GuardRule::Prefix { delimiter, depth } => {
-            let parts = key.split(|byte| *byte == delimiter).take(depth.into());
-            parts.collect::<Vec<_>>().join(&delimiter)
-        }
-    }
-}
-
-/// Whether some key is under the guard: one of the two shortest that could be.
-fn is_guard(policy: &Policy, guard: &[u8]) -> bool {
-    let delimiter = match policy.guard() {
-        GuardRule::Prefix { delimiter, .. } => delimiter,
-        GuardRule::Key | GuardRule::Domain => b'x',
-    };
-    let below = [guard, &[delimiter]].concat();
-    [guard, &below]
-        .iter()
-        .any(|key| !key.is_empty() && guard_of(policy, key) == guard)
-}
-
-/// The authority presented for a guard.
-#[must_use]
-pub fn presented<'a>(request: &'a Request, guard: &[u8]) -> Option<&'a Auth> {
-    match &request.auth {
-        Auths::None => None,
-        Auths::One(auth) => Some(auth),
-        Auths::PerGuard(list) => {
-            let own = list.iter().find(|(name, _)| name == guard);
-            own.map(|(_, auth)| auth)
-        }
-    }
-}
-
-/// The guard that a change touches.
-#[must_use]
-pub fn guard_touched(policy: &Policy, change: &Change) -> Bytes {
-    match change {
-        Change::Advance(guard) => guard.clone(),
-        Change::Put(key, ..) | Change::Delete(key) | Change::Label(key, _) => guard_of(policy, key),
     }
 }
 
@@ -150,14 +108,20 @@ impl Model {
         let touched: BTreeSet<Bytes> = request
             .changes
             .iter()
-            .map(|change| guard_touched(&world.policy, change))
+            .filter_map(|change| guard_touched(&world.policy, change))
             .collect();
         let refused = world
             .strange_guard(request, &touched)
+            .or_else(|| world.other_outcome(request));
+        if refused.is_none() && world.replayed(request).is_some() {
+            return Ok(world);
+        }
+        let refused = refused
             .or_else(|| self.bare(world, request))
             .or_else(|| world.other_epoch(request, &touched))
             .or_else(|| world.fenced_out(request, &touched))
-            .or_else(|| self.condition_fails(world, request));
+            .or_else(|| self.condition_fails(world, request))
+            .or_else(|| world.unfit_intent(request));
         match refused {
             Some(refusal) => Err(Box::new(refusal)),
             None => Ok(world),
@@ -174,11 +138,15 @@ impl Model {
         let Some(world) = self.worlds.get_mut(&request.domain) else {
             return statement;
         };
+        if let Some(statement) = world.replayed(request) {
+            return statement;
+        }
         self.revision = revision;
+        statement.intent = request.intent.as_ref().map(|i| (i.0.clone(), i.1));
         let guards = request
             .changes
             .iter()
-            .map(|c| guard_touched(&world.policy, c));
+            .filter_map(|c| guard_touched(&world.policy, c));
         for guard in guards.collect::<BTreeSet<_>>() {
             if let Some(auth) = presented(request, &guard) {
                 let previous = world.fences.insert(guard.clone(), auth.clone());
@@ -203,6 +171,7 @@ impl Model {
                 before,
             ));
         }
+        world.note(request, &statement);
         statement
     }
 
@@ -218,6 +187,7 @@ impl Model {
             rows: BTreeMap::new(),
             fences: BTreeMap::new(),
             touched: BTreeMap::new(),
+            plans: BTreeMap::new(),
         };
         self.worlds.insert(name.to_owned(), world);
         true
@@ -235,7 +205,8 @@ impl Model {
             let (value, text) = match change {
                 Change::Put(_, value, text) => (value.len(), text.len()),
                 Change::Label(_, text) => (0, text.len()),
-                Change::Delete(_) | Change::Advance(_) => (0, 0),
+                Change::Bind(_, task) => (0, plans::bytes(task)),
+                _ => (0, 0),
             };
             if value > self.value_max {
                 return Some(malformed("ValueTooLarge"));
@@ -258,15 +229,21 @@ impl Model {
             Auths::None | Auths::One(_) => Vec::new(),
         };
         let doubled = has_twice(&advanced.collect::<Vec<_>>()) || has_twice(&named);
-        doubled.then(|| malformed("DuplicateGuard"))
+        if doubled {
+            return Some(malformed("DuplicateGuard"));
+        }
+        plans::malformed(request).map(malformed)
     }
 
     /// What the admission demands and isn't there.
     fn bare(&self, world: &World, request: &Request) -> Option<Refusal> {
         let admission = world.policy.admission();
         for change in &request.changes {
-            let guard = guard_touched(&world.policy, change);
-            let demanded = admission == Admission::Fenced || matches!(change, Change::Advance(_));
+            let Some(guard) = guard_touched(&world.policy, change) else {
+                continue;
+            };
+            let raises = matches!(change, Change::Advance(_) | Change::Bind(..));
+            let demanded = admission == Admission::Fenced || raises;
             if demanded && presented(request, &guard).is_none() {
                 return Some(world.at_guard("AuthorityRequired", &guard, None));
             }
@@ -397,9 +374,9 @@ impl World {
     }
 
     fn strange_guard(&self, request: &Request, touched: &BTreeSet<Bytes>) -> Option<Refusal> {
-        let stranger = |change: &Change| match change {
-            Change::Advance(guard) => !is_guard(&self.policy, guard),
-            _ => false,
+        let stranger = |change: &Change| {
+            let named = change.named_guard();
+            named.is_some_and(|guard| !is_guard(&self.policy, guard))
         };
         if request.changes.iter().any(stranger) {
             return Some(malformed("NoSuchGuard"));
@@ -479,7 +456,7 @@ impl World {
                     row.text.clone_from(text);
                 }
             }
-            Change::Delete(_) | Change::Advance(_) => {
+            _ => {
                 if self.rows.remove(key).is_none() {
                     return;
                 }

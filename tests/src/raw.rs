@@ -2,10 +2,10 @@
 //! works on these alone, so that no type of the product can lend it a comparison.
 
 use highwater::{
-    Authorities, Authority, Commit, Condition, DestinationId, DomainName, Epoch, EpochMark,
-    EpochNumber, ExpectedDestination, Generation, Guard, Holder, Identity, Incarnation,
-    IncarnationMark, IncarnationNumber, Key, Metadata, Metageneration, Mutation, Prefix, Revision,
-    Sequence, Term, Value,
+    Authorities, Authority, Commit, Condition, Configuration, DestinationId, DomainName, Ending,
+    Epoch, EpochMark, EpochNumber, ExpectedDestination, Generation, Guard, Holder, Identity,
+    Incarnation, IncarnationMark, IncarnationNumber, Input, IntentId, Key, Metadata,
+    Metageneration, Mutation, Owner, Prefix, Revision, Sequence, Step, Term, Value, Work,
 };
 
 /// Bytes of any kind.
@@ -60,6 +60,25 @@ pub enum Cond {
     PrefixSince(Bytes, u64),
 }
 
+/// What an intent is bound to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// The guard.
+    pub guard: Bytes,
+    /// Keys with their generations.
+    pub inputs: Vec<(Bytes, u64)>,
+    /// The version of the configuration.
+    pub configuration: Option<Bytes>,
+}
+
+/// The endings of an intent by name.
+pub const ENDINGS: [(&str, Ending); 4] = [
+    ("completed", Ending::Completed),
+    ("superseded", Ending::Superseded),
+    ("cancelled", Ending::Cancelled),
+    ("rejected", Ending::Rejected),
+];
+
 /// A mutation; the text is a content type, empty for none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -71,6 +90,12 @@ pub enum Change {
     Label(Bytes, String),
     /// Raises a guard's fence.
     Advance(Bytes),
+    /// Binds an intent.
+    Bind(Bytes, Task),
+    /// Ends an intent that is bound to this guard, or to none, in this way.
+    Close(Bytes, Option<Bytes>, &'static str),
+    /// Makes an intent indeterminate, with owner and time of review.
+    Suspend(Bytes, Option<Bytes>, Bytes, u64),
 }
 
 /// A commit.
@@ -88,6 +113,8 @@ pub struct Request {
     pub conds: Vec<Cond>,
     /// What changes.
     pub changes: Vec<Change>,
+    /// The intent that it is a step of, which step, and whether it completes it.
+    pub intent: Option<(Bytes, u32, bool)>,
 }
 
 impl Cond {
@@ -151,7 +178,27 @@ impl Change {
     pub const fn key(&self) -> Option<&Bytes> {
         match self {
             Self::Put(key, ..) | Self::Delete(key) | Self::Label(key, _) => Some(key),
-            Self::Advance(_) => None,
+            Self::Advance(_) | Self::Bind(..) | Self::Close(..) | Self::Suspend(..) => None,
+        }
+    }
+
+    /// The intent that it changes.
+    #[must_use]
+    pub const fn intent(&self) -> Option<&Bytes> {
+        match self {
+            Self::Bind(id, _) | Self::Close(id, ..) | Self::Suspend(id, ..) => Some(id),
+            Self::Put(..) | Self::Delete(_) | Self::Label(..) | Self::Advance(_) => None,
+        }
+    }
+
+    /// The guard that it names itself.
+    #[must_use]
+    pub const fn named_guard(&self) -> Option<&Bytes> {
+        match self {
+            Self::Advance(guard) => Some(guard),
+            Self::Bind(_, task) => Some(&task.guard),
+            Self::Close(_, guard, _) | Self::Suspend(_, guard, ..) => guard.as_ref(),
+            Self::Put(..) | Self::Delete(_) | Self::Label(..) => None,
         }
     }
 
@@ -172,7 +219,36 @@ impl Change {
             Self::Advance(guard) => Mutation::Advance {
                 guard: Guard::new(guard).ok()?,
             },
+            Self::Bind(id, task) => Mutation::BindIntent {
+                intent: IntentId::new(id).ok()?,
+                work: task.typed()?,
+            },
+            Self::Close(id, guard, how) => Mutation::CloseIntent {
+                intent: IntentId::new(id).ok()?,
+                guard: guard.as_ref().and_then(|guard| Guard::new(guard).ok()),
+                ending: ENDINGS.iter().find(|(name, _)| name == how)?.1,
+            },
+            Self::Suspend(id, guard, owner, review_at_ms) => Mutation::SuspendIntent {
+                intent: IntentId::new(id).ok()?,
+                guard: guard.as_ref().and_then(|guard| Guard::new(guard).ok()),
+                owner: Owner::new(owner).ok()?,
+                review_at_ms: *review_at_ms,
+            },
         })
+    }
+}
+
+impl Task {
+    fn typed(&self) -> Option<Work> {
+        let mut work = Work::under(Guard::new(&self.guard).ok()?);
+        for (key, number) in &self.inputs {
+            let (key, generation) = (Key::new(key).ok()?, Generation::new(*number));
+            work = work.from_input(Input::Key { key, generation });
+        }
+        if let Some(version) = &self.configuration {
+            work = work.configured(Configuration::new(version).ok()?);
+        }
+        Some(work)
     }
 }
 
@@ -213,6 +289,13 @@ impl Request {
         self
     }
 
+    /// The same as a step of an intent.
+    #[must_use]
+    pub fn step(mut self, id: &str, step: u32) -> Self {
+        self.intent = Some((id.into(), step, false));
+        self
+    }
+
     /// The product's commit; `None` if a part can't be made.
     #[must_use]
     pub fn typed(&self) -> Option<Commit> {
@@ -240,6 +323,12 @@ impl Request {
             .iter()
             .map(Change::typed)
             .collect::<Option<_>>()?;
+        if let Some((id, step, completes)) = &self.intent {
+            commit = commit.for_intent(IntentId::new(id).ok()?, Step::new(*step)?);
+            if *completes {
+                commit = commit.completing();
+            }
+        }
         Some(commit)
     }
 }

@@ -1,15 +1,23 @@
 //! What the product answered, in bare numbers and bytes.
 
-use highwater::{Authority, Condition, Fence, Malformed, Reason, Receipt, Record, Rejection, Term};
+use highwater::{
+    Authority, Condition, Fence, Input, IntentConflict, IntentRecord, IntentState, Malformed,
+    Reason, Receipt, Record, Rejection, Term,
+};
 
 use crate::model::Row;
-use crate::raw::{Auth, Bytes};
+use crate::plans::Told;
+use crate::raw::{Auth, Bytes, ENDINGS, Task};
 
 /// What is stated of an accepted commit; the number 0 stands for "doesn't exist".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statement {
     /// The revision of the commit.
     pub revision: u64,
+    /// Whether it is told again.
+    pub replayed: bool,
+    /// The step of an intent that it is of.
+    pub intent: Option<(Bytes, u32)>,
     /// Each guard, its fence now, its fence before.
     pub guards: Vec<(Bytes, Auth, Option<Auth>)>,
     /// Each key that a condition looked at, and its generation before.
@@ -43,6 +51,10 @@ pub struct Refusal {
     pub index: Option<usize>,
     /// From where on changes are remembered.
     pub remembers: Option<u64>,
+    /// The intent that it concerns.
+    pub intent: Option<Bytes>,
+    /// In what that intent differs, or what it is in, and for which mutation.
+    pub about: Option<String>,
 }
 
 const fn term_of(term: &Term) -> (u64, u64, u64) {
@@ -114,8 +126,11 @@ pub fn statement(receipt: &Receipt) -> Statement {
             write.previous.map_or(0, |generation| generation.get()),
         )
     });
+    let intent = receipt.intent.as_ref();
     Statement {
         revision: receipt.revision.get(),
+        replayed: receipt.replayed,
+        intent: intent.map(|of| (of.id.as_bytes().to_vec(), of.step.get())),
         guards: guards.collect(),
         inputs: inputs.collect(),
         writes: writes.collect(),
@@ -137,6 +152,8 @@ pub fn refusal(rejection: &Rejection) -> Refusal {
         generation: observed.generation.map(|generation| generation.get()),
         metageneration: observed.metageneration.map(|version| version.get()),
         changed: observed.changed_at.map(|revision| revision.get()),
+        intent: observed.intent.as_ref().map(|i| i.id.as_bytes().to_vec()),
+        about: about(&rejection.reason),
         ..Refusal::default()
     };
     match &rejection.reason {
@@ -169,6 +186,76 @@ pub fn refusal(rejection: &Rejection) -> Refusal {
     refusal
 }
 
+fn about(reason: &Reason) -> Option<String> {
+    match reason {
+        Reason::IntentConflict(IntentConflict::Step { expected }) => {
+            let next = expected.map_or(65, |step| step.get());
+            Some(format!("step {next}"))
+        }
+        Reason::IntentConflict(IntentConflict::Digest) => Some("content".into()),
+        Reason::IntentConflict(IntentConflict::Binding) => Some("binding".into()),
+        Reason::IntentConflict(IntentConflict::Guard) => Some("guard".into()),
+        Reason::IntentClosed { state, mutation } => Some(closed(state_of(state).0, *mutation)),
+        _ => None,
+    }
+}
+
+/// That an intent is closed, to a step of it or to a mutation.
+pub(crate) fn closed(state: &str, mutation: Option<usize>) -> String {
+    match mutation {
+        None => format!("{state} for a step"),
+        Some(index) => format!("{state} for mutation {index}"),
+    }
+}
+
+/// What an intent is in, with owner and time of review.
+fn state_of(state: &IntentState) -> (&'static str, Option<(Bytes, u64)>) {
+    match state {
+        IntentState::Open => ("open", None),
+        IntentState::Indeterminate {
+            owner,
+            review_at_ms,
+        } => {
+            let owner = owner.as_bytes().to_vec();
+            ("indeterminate", Some((owner, *review_at_ms)))
+        }
+        IntentState::Ended(ending) => {
+            let known = ENDINGS.iter().find(|(_, of)| of == ending);
+            (known.map_or("", |(name, _)| name), None)
+        }
+    }
+}
+
+/// What is stored of an intent.
+#[must_use]
+pub fn plan(record: &IntentRecord) -> Told {
+    let (state, owner) = state_of(&record.state);
+    let input = |input: &Input| match input {
+        Input::Key { key, generation } => {
+            let number = generation.map_or(0, |generation| generation.get());
+            (key.as_bytes().to_vec(), number)
+        }
+        Input::Named { name, .. } => (name.as_bytes().to_vec(), u64::MAX),
+    };
+    let binding = record.binding.as_ref().map(|binding| {
+        let configuration = binding.work.configuration.as_ref();
+        let task = Task {
+            guard: binding.work.guard.as_bytes().to_vec(),
+            inputs: binding.work.inputs.iter().map(input).collect(),
+            configuration: configuration.map(|version| version.as_bytes().to_vec()),
+        };
+        (task, authority(&binding.authority))
+    });
+    let steps = record.steps.iter();
+    Told {
+        state,
+        owner,
+        binding,
+        steps: steps.map(|step| statement(&step.receipt)).collect(),
+        changed: record.changed_at.get(),
+    }
+}
+
 const fn kind(malformed: &Malformed) -> &'static str {
     match malformed {
         Malformed::Name(_) => "Name",
@@ -184,5 +271,6 @@ const fn kind(malformed: &Malformed) -> &'static str {
         Malformed::DuplicateGuard(_) => "DuplicateGuard",
         Malformed::UntouchedGuard(_) => "UntouchedGuard",
         Malformed::NoSuchGuard(_) => "NoSuchGuard",
+        Malformed::DuplicateIntent(_) => "DuplicateIntent",
     }
 }

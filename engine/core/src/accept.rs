@@ -9,6 +9,8 @@ use crate::counters::{Generation, Metageneration, Revision};
 use crate::decide::Accepted;
 use crate::domain::Domain;
 use crate::effect::{Change, Effect, FenceChange, RecordChange};
+use crate::intent::IntentStep;
+use crate::intents;
 use crate::names::{Guard, Key};
 use crate::receipt::{GuardReceipt, InputReceipt, Receipt, WriteReceipt};
 use crate::record::Record;
@@ -64,16 +66,22 @@ pub(crate) fn commit(
         incarnation: view.destination.incarnation,
         domain: domain.name.clone(),
         revision,
+        intent: commit.intent.as_ref().map(|used| IntentStep {
+            id: used.id.clone(),
+            step: used.step,
+        }),
         guards,
         inputs: inputs(view, commit),
         writes,
         replayed: false,
-        advisory_time_ms: None,
+        advisory_time_ms: view.advisory_time_ms,
     };
+    let intents = intents::changes(view, commit, &receipt)?;
     let change = Change::Commit {
         domain: domain.id,
         records,
         fences,
+        intents,
     };
     Ok(Accepted {
         effect: Effect::new(revision, change),

@@ -6,8 +6,9 @@ use crate::authority::{Authority, Term};
 use crate::counters::{
     DestinationId, EpochMark, Generation, Incarnation, Metageneration, Revision,
 };
+use crate::intent::{Ending, IntentUse, Step, Work};
 use crate::metadata::Metadata;
-use crate::names::{Digest, DomainName, Guard, Identity, Key, Prefix, Value};
+use crate::names::{Digest, DomainName, Guard, Identity, IntentId, Key, Owner, Prefix, Value};
 use crate::policy::Policy;
 
 /// The destination that a caller means. Captured when the caller first spoke to it.
@@ -155,17 +156,82 @@ pub enum Mutation {
         /// The guard.
         guard: Guard,
     },
+    /// Records a new intent with the work that it is for and the authority for that work's guard,
+    /// whose fence rises to it. The very same binding once more is accepted and changes nothing.
+    BindIntent {
+        /// The intent.
+        intent: IntentId,
+        /// The work.
+        work: Work,
+    },
+    /// Ends an intent, for ever.
+    CloseIntent {
+        /// The intent.
+        intent: IntentId,
+        /// The guard that it is bound to; `None` for an intent that isn't bound.
+        guard: Option<Guard>,
+        /// How it ends.
+        ending: Ending,
+    },
+    /// Makes an intent indeterminate, or gives an indeterminate one another owner and time of
+    /// review. It takes no step until it is ended.
+    SuspendIntent {
+        /// The intent.
+        intent: IntentId,
+        /// The guard that it is bound to; `None` for an intent that isn't bound.
+        guard: Option<Guard>,
+        /// Who has to resolve it.
+        owner: Owner,
+        /// When it is to be looked at again, in milliseconds since 1970.
+        review_at_ms: u64,
+    },
 }
 
 impl Mutation {
-    /// The key that it writes; `None` for an advance.
+    /// The key that it writes; `None` for one that writes no key.
     #[must_use]
     pub const fn key(&self) -> Option<&Key> {
         match self {
             Self::Put { key, .. } | Self::Delete { key } | Self::SetMetadata { key, .. } => {
                 Some(key)
             }
-            Self::Advance { .. } => None,
+            Self::Advance { .. }
+            | Self::BindIntent { .. }
+            | Self::CloseIntent { .. }
+            | Self::SuspendIntent { .. } => None,
+        }
+    }
+
+    /// The intent that it is about; `None` for one that is about keys or fences.
+    #[must_use]
+    pub const fn intent(&self) -> Option<&IntentId> {
+        match self {
+            Self::BindIntent { intent, .. }
+            | Self::CloseIntent { intent, .. }
+            | Self::SuspendIntent { intent, .. } => Some(intent),
+            Self::Put { .. }
+            | Self::Delete { .. }
+            | Self::SetMetadata { .. }
+            | Self::Advance { .. } => None,
+        }
+    }
+
+    /// The guard that it touches, where it names one itself.
+    #[must_use]
+    pub const fn named_guard(&self) -> Option<&Guard> {
+        match self {
+            Self::Advance { guard } => Some(guard),
+            Self::BindIntent { work, .. } => Some(&work.guard),
+            Self::CloseIntent { guard, .. } | Self::SuspendIntent { guard, .. } => guard.as_ref(),
+            Self::Put { .. } | Self::Delete { .. } | Self::SetMetadata { .. } => None,
+        }
+    }
+
+    /// The guard that it touches: that of its key, or the one it names.
+    pub(crate) fn guard(&self, policy: &Policy) -> Option<Guard> {
+        match self.key() {
+            Some(key) => Some(policy.guard_of(key)),
+            None => self.named_guard().cloned(),
         }
     }
 }
@@ -185,6 +251,8 @@ pub struct Commit {
     pub conditions: Vec<Condition>,
     /// What changes.
     pub mutations: Vec<Mutation>,
+    /// The step of an intent that this is. Asked again, it gets the first answer again.
+    pub intent: Option<IntentUse>,
 }
 
 /// A request to read only while the reader's authority is still the highest of the guards it names.
@@ -239,7 +307,40 @@ impl Commit {
             caller: None,
             conditions: Vec::new(),
             mutations: Vec::new(),
+            intent: None,
         }
+    }
+
+    /// As this step of an intent: sent again with the same content, it takes effect once at most
+    /// and gets the first receipt again.
+    ///
+    /// ```
+    /// use highwater_core::{Commit, DomainName, IntentId, Key, Step, Value};
+    ///
+    /// let close = Commit::new(DomainName::new("accounts")?)
+    ///     .for_intent(IntentId::new("close/7")?, Step::FIRST)
+    ///     .completing()
+    ///     .put(Key::new("7/open")?, Value::new("no")?);
+    /// assert!(close.intent.is_some_and(|used| used.completes));
+    /// # Ok::<(), highwater_core::NameError>(())
+    /// ```
+    #[must_use]
+    pub fn for_intent(mut self, id: IntentId, step: Step) -> Self {
+        self.intent = Some(IntentUse {
+            id,
+            step,
+            completes: false,
+        });
+        self
+    }
+
+    /// Completing the intent that it is a step of; without one it changes nothing.
+    #[must_use]
+    pub fn completing(mut self) -> Self {
+        if let Some(used) = &mut self.intent {
+            used.completes = true;
+        }
+        self
     }
 
     /// Meant for this destination and incarnation only.

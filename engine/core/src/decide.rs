@@ -9,6 +9,7 @@ use crate::command::{Commit, CreateDomain, GuardedRead, Mutation};
 use crate::counters::{DomainId, Epoch, EpochNumber};
 use crate::domain::{Domain, DomainState, EpochEntry, EpochTable};
 use crate::effect::{Change, Effect};
+use crate::intents;
 use crate::limits::{DOMAINS_MAX, MUTATIONS_MAX};
 use crate::receipt::Receipt;
 use crate::rejection::{Malformed, Reason, Rejection};
@@ -21,6 +22,9 @@ use crate::view::{View, touched_guards};
 pub enum Verdict {
     /// It is to be made durable, and then acknowledged.
     Accepted(Box<Accepted>),
+    /// This step of this intent was accepted before: the receipt of then, marked as replayed. It is
+    /// no new effect.
+    Replayed(Box<Receipt>),
     /// It changes nothing.
     Rejected(Box<Rejection>),
 }
@@ -40,21 +44,25 @@ pub struct Accepted {
 /// and missing refuses the commit. The first step that doesn't pass is the reason.
 pub fn decide(view: &View, commit: &Commit) -> Verdict {
     match judge(view, commit) {
-        Ok(accepted) => Verdict::Accepted(Box::new(accepted)),
+        Ok(verdict) => verdict,
         Err(rejection) => Verdict::Rejected(rejection),
     }
 }
 
-fn judge(view: &View, commit: &Commit) -> Judged<Accepted> {
+fn judge(view: &View, commit: &Commit) -> Judged<Verdict> {
     // R1: what can be said without knowing the domain.
     rules::well_formed(view, commit)?;
+    intents::well_formed(view, commit)?;
     // R2
     rules::right_destination(view, commit.destination.as_ref())?;
     let domain = rules::known_domain(view)?;
     // R1 again: what only the domain's policy can tell.
     let touched = touched_guards(commit, &domain.policy);
     rules::well_guarded(view, &domain.policy, commit, &touched)?;
-    // R3: a commit carries no intent yet, so there is nothing to replay.
+    // R3
+    if let Some(receipt) = intents::replay(view, commit)? {
+        return Ok(Verdict::Replayed(receipt));
+    }
     // R4
     rules::available(view, domain.state, adds_data(commit))?;
     // R5
@@ -85,8 +93,10 @@ fn judge(view: &View, commit: &Commit) -> Judged<Accepted> {
     }
     // R8
     rules::conditions_hold(view, commit)?;
+    intents::changes_hold(view, commit)?;
     // R9
-    accept::commit(view, domain, commit, under)
+    let accepted = accept::commit(view, domain, commit, under)?;
+    Ok(Verdict::Accepted(Box::new(accepted)))
 }
 
 /// Whether a commit can need more room than it frees.
@@ -94,10 +104,10 @@ fn adds_data(commit: &Commit) -> bool {
     let adds = |mutation: &Mutation| {
         matches!(
             mutation,
-            Mutation::Put { .. } | Mutation::SetMetadata { .. }
+            Mutation::Put { .. } | Mutation::SetMetadata { .. } | Mutation::BindIntent { .. }
         )
     };
-    commit.mutations.iter().any(adds)
+    commit.intent.is_some() || commit.mutations.iter().any(adds)
 }
 
 /// Judges a guarded read: whether its authority could still write under every guard it names. The

@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 use crate::authority::Fence;
 use crate::counters::{DestinationId, Incarnation, Revision};
 use crate::domain::Domain;
-use crate::names::{Guard, Key};
+use crate::intent::IntentRecord;
+use crate::names::{Guard, IntentId, Key};
 use crate::record::Record;
 
 /// The change of one decision, at its revision.
@@ -30,7 +31,7 @@ pub enum Change {
     },
     /// A domain appears.
     DomainCreated(Arc<Domain>),
-    /// Keys and fences of one domain change.
+    /// Keys, fences and intents of one domain change.
     Commit {
         /// The domain, by its short number.
         domain: crate::counters::DomainId,
@@ -38,6 +39,8 @@ pub enum Change {
         records: Vec<RecordChange>,
         /// The fences that rise.
         fences: Vec<FenceChange>,
+        /// The intents that change, ordered by id.
+        intents: Vec<IntentChange>,
     },
 }
 
@@ -57,6 +60,15 @@ pub struct FenceChange {
     pub guard: Guard,
     /// Its fence from now on.
     pub fence: Fence,
+}
+
+/// One intent's new record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IntentChange {
+    /// The intent.
+    pub id: IntentId,
+    /// What is stored from now on.
+    pub record: Arc<IntentRecord>,
 }
 
 impl Effect {

@@ -7,7 +7,9 @@ use core::fmt;
 use crate::authority::Fence;
 use crate::counters::Revision;
 use crate::domain::Domain;
-use crate::effect::{Change, Effect, FenceChange, RecordChange};
+use crate::effect::{Change, Effect, FenceChange, IntentChange, RecordChange};
+use crate::intent::{IntentRecord, IntentState};
+use crate::limits::STEPS_MAX;
 use crate::record::Record;
 use crate::view::View;
 
@@ -38,6 +40,13 @@ pub enum Violation {
     WrittenBelowTheFence,
     /// I11: an effect belongs to a domain that exists, and what it is judged by was fetched.
     UnknownRow,
+    /// I12: the steps of an intent are numbered from 1 without a gap, at most 64, the revisions of
+    /// their receipts rise, and none is above the intent's last change.
+    StepsOutOfOrder,
+    /// I13: what was recorded of an intent stays: its steps, its binding once it exists, its end.
+    IntentRewritten,
+    /// I14: what an effect records of an intent is of its own revision, and at most one step.
+    IntentOutOfStep,
 }
 
 impl fmt::Display for Violation {
@@ -54,6 +63,9 @@ impl fmt::Display for Violation {
             Self::GenerationOutOfStep => "I9: a generation doesn't follow from its commit",
             Self::WrittenBelowTheFence => "I10: a value was written under a term below its fence",
             Self::UnknownRow => "I11: an effect concerns a row that isn't known",
+            Self::StepsOutOfOrder => "I12: the steps of an intent are out of order",
+            Self::IntentRewritten => "I13: what was recorded of an intent would change",
+            Self::IntentOutOfStep => "I14: an intent doesn't follow from its commit",
         })
     }
 }
@@ -119,6 +131,46 @@ pub fn check_fence(domain: &Domain, fence: &Fence) -> Result<(), Violation> {
     ensure(same, Violation::FenceOfAnotherEpoch)
 }
 
+/// Checks a stored intent against the store's last revision: I12.
+///
+/// # Errors
+///
+/// The invariant, if it doesn't hold.
+pub fn check_intent(record: &IntentRecord, last: Revision) -> Result<(), Violation> {
+    let mut number = 0_u32;
+    let mut revision = 0_u64;
+    for step in &record.steps {
+        let follows = number.checked_add(1) == Some(step.step.get());
+        let rises = step.receipt.revision.get() > revision;
+        ensure(follows && rises, Violation::StepsOutOfOrder)?;
+        (number, revision) = (step.step.get(), step.receipt.revision.get());
+    }
+    let changed_at = record.changed_at.get();
+    let known = revision <= changed_at && changed_at <= last.get();
+    ensure(known && number <= STEPS_MAX, Violation::StepsOutOfOrder)
+}
+
+/// I13, I14 for one intent.
+fn check_follows(view: &View, change: &IntentChange, revision: Revision) -> Result<(), Violation> {
+    let before = view.intent(&change.id).ok_or(Violation::UnknownRow)?;
+    let after = &change.record;
+    let of_now = after.changed_at.get() == revision.get();
+    ensure(of_now, Violation::IntentOutOfStep)?;
+    let old = before.map_or(&[][..], |before| &before.steps);
+    let kept = after.steps.get(..old.len()) == Some(old);
+    let ended = |before: &IntentRecord| matches!(before.state, IntentState::Ended(_));
+    let final_now = before.is_none_or(|before| !ended(before));
+    let bound = before.is_none_or(|before| before.binding == after.binding);
+    ensure(kept && final_now && bound, Violation::IntentRewritten)?;
+    let new = after.steps.get(old.len()..).unwrap_or_default();
+    let of_now = match new {
+        [] => true,
+        [step] => step.receipt.revision.get() == revision.get(),
+        _ => false,
+    };
+    ensure(of_now, Violation::IntentOutOfStep)
+}
+
 /// Checks an effect against the view that it was judged on: all invariants that it could break.
 ///
 /// # Errors
@@ -137,6 +189,7 @@ pub fn check_effect(view: &View, effect: &Effect) -> Result<(), Violation> {
             domain: id,
             records,
             fences,
+            intents,
         } => {
             let domain = view.domain.as_deref().filter(|domain| domain.id == *id);
             let domain = domain.ok_or(Violation::UnknownRow)?;
@@ -146,6 +199,13 @@ pub fn check_effect(view: &View, effect: &Effect) -> Result<(), Violation> {
             }
             for change in records {
                 check_write(view, domain, change, fences, effect.revision())?;
+            }
+            let rising = intents.iter().zip(intents.iter().skip(1));
+            let rising = rising.into_iter().all(|(a, b)| a.id < b.id);
+            ensure(rising, Violation::BadName)?;
+            for change in intents {
+                check_intent(&change.record, effect.revision())?;
+                check_follows(view, change, effect.revision())?;
             }
             Ok(())
         }

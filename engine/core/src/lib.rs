@@ -9,8 +9,10 @@
 //!      │                                                       │
 //!      └──────────────▶ decide(&View, &Commit) ◀───────────────┘
 //!                            │
-//!              Rejected(Rejection)   Accepted { effect, receipt }
-//!                                            │
+//!     Rejected(Rejection)    │    Replayed(receipt of the step's first time)
+//!                            │
+//!              Accepted { effect, receipt }
+//!                            │
 //!                    log, sync, then apply(effect): fold, no rule, no failure
 //! ```
 //!
@@ -56,6 +58,8 @@ mod domain;
 mod duplicates;
 mod effect;
 mod guard;
+mod intent;
+mod intents;
 mod invariant;
 pub mod limits;
 mod metadata;
@@ -80,18 +84,25 @@ pub use counters::{
 };
 pub use decide::{Accepted, Verdict, admit_read, create_domain, decide};
 pub use domain::{Domain, DomainState, EpochEntry, EpochStanding, EpochTable};
-pub use effect::{Change, Effect, FenceChange, RecordChange};
+pub use effect::{Change, Effect, FenceChange, IntentChange, RecordChange};
 pub use guard::KeySpan;
-pub use invariant::{Violation, check_domain, check_effect, check_fence, check_record};
+pub use intent::{
+    Binding, Ending, Input, IntentRecord, IntentState, IntentStep, IntentUse, ObservedIntent, Step,
+    StepRecord, Work,
+};
+pub use invariant::{
+    Violation, check_domain, check_effect, check_fence, check_intent, check_record,
+};
 pub use limits::Limits;
 pub use metadata::{Metadata, MetadataError};
 pub use names::{
-    Digest, DomainName, Guard, Holder, Identity, Key, KeyRange, NameError, Prefix, Value,
+    Configuration, Digest, DomainName, Guard, Holder, Identity, InputName, IntentId, Key, KeyRange,
+    NameError, Owner, Prefix, Value,
 };
 pub use policy::{Admission, GuardRule, HolderBinding, Policy, PolicyError};
 pub use receipt::{GuardReceipt, InputReceipt, Receipt, WriteReceipt};
 pub use record::Record;
-pub use rejection::{Malformed, Observed, Reason, Rejection, Rule, Unavailable};
+pub use rejection::{IntentConflict, Malformed, Observed, Reason, Rejection, Rule, Unavailable};
 pub use state::State;
 pub use text::{escape, unescape};
 pub use view::{

@@ -30,13 +30,37 @@ pub const LABEL_NAME_BYTES_MAX: usize = 128;
 pub const LABEL_VALUE_BYTES_MAX: usize = 1_024;
 /// Deepest prefix guard, in path components.
 pub const GUARD_DEPTH_MAX: u8 = 32;
-/// Most bytes that one commit may take in the log: its payload, and per mutation room for a key, a
-/// holder, a guard and the fixed fields.
-pub const EFFECT_BYTES_MAX: usize = COMMIT_BYTES_MAX + MUTATIONS_MAX * 4_096 + 65_536;
+/// Longest id of an intent, in bytes.
+pub const INTENT_ID_BYTES_MAX: usize = 256;
+/// Most steps of one intent.
+pub const STEPS_MAX: u32 = 64;
+/// Most inputs that an intent is bound to.
+pub const INPUTS_MAX: usize = 64;
+/// Longest name of an input that isn't a key, in bytes.
+pub const INPUT_NAME_BYTES_MAX: usize = 256;
+/// Longest name of a configuration's version, in bytes.
+pub const CONFIGURATION_BYTES_MAX: usize = 256;
+/// Longest name of who owns an indeterminate intent, in bytes.
+pub const OWNER_BYTES_MAX: usize = 256;
+/// Most mutations of one commit that are about intents.
+pub const INTENT_MUTATIONS_MAX: usize = 16;
+/// Most bytes that an intent may take with its binding and the receipts of its steps. What doesn't
+/// add a step always fits: its state may take an owner's name beyond that.
+pub const INTENT_BYTES_MAX: usize = 256 << 10;
+/// What one intent takes in the log, at most: its id, its record, its owner, the fixed fields.
+pub const INTENT_CHANGE_BYTES_MAX: usize = INTENT_BYTES_MAX + 1_024;
+/// Most bytes that one commit may take in the log: its payload, per mutation room for a key, a
+/// holder, a guard and the fixed fields, and the intents.
+pub const EFFECT_BYTES_MAX: usize = COMMIT_BYTES_MAX
+    + MUTATIONS_MAX * 4_096
+    + (INTENT_MUTATIONS_MAX + 1) * INTENT_CHANGE_BYTES_MAX
+    + 65_536;
 
 const _: () = assert!(VALUE_BYTES_DEFAULT <= VALUE_BYTES_MAX);
 const _: () = assert!(VALUE_BYTES_MAX <= COMMIT_BYTES_MAX);
 const _: () = assert!(EFFECT_BYTES_MAX <= 32 << 20);
+const _: () = assert!(INTENT_ID_BYTES_MAX + OWNER_BYTES_MAX + 256 <= 1_024);
+const _: () = assert!(INPUTS_MAX * (KEY_BYTES_MAX + 64) + 4_096 <= INTENT_BYTES_MAX);
 const _: () = assert!(KEY_BYTES_MAX * 2 + HOLDER_BYTES_MAX + 512 <= 4_096);
 
 /// The bounds that an operator may set. Part of the view, so that the decision can judge them.

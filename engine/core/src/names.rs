@@ -8,7 +8,8 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::limits::{
-    DOMAIN_NAME_BYTES_MAX, HOLDER_BYTES_MAX, IDENTITY_BYTES_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX,
+    CONFIGURATION_BYTES_MAX, DOMAIN_NAME_BYTES_MAX, HOLDER_BYTES_MAX, IDENTITY_BYTES_MAX,
+    INPUT_NAME_BYTES_MAX, INTENT_ID_BYTES_MAX, KEY_BYTES_MAX, OWNER_BYTES_MAX, VALUE_BYTES_MAX,
 };
 use crate::text::escape;
 
@@ -140,6 +141,23 @@ bytes_name! {
     /// request.
     Identity, "identity", 1, IDENTITY_BYTES_MAX
 }
+bytes_name! {
+    /// The id of one operation in a domain, the same over retries and over holders: 1 to 256 opaque
+    /// bytes.
+    IntentId, "intent", 1, INTENT_ID_BYTES_MAX
+}
+bytes_name! {
+    /// The name of who has to resolve an indeterminate intent: 1 to 256 opaque bytes.
+    Owner, "owner", 1, OWNER_BYTES_MAX
+}
+bytes_name! {
+    /// The name of an input that isn't a key of the domain: 1 to 256 opaque bytes.
+    InputName, "name of an input", 1, INPUT_NAME_BYTES_MAX
+}
+bytes_name! {
+    /// The version of the configuration that work is done under: 1 to 256 opaque bytes.
+    Configuration, "configuration", 1, CONFIGURATION_BYTES_MAX
+}
 
 impl Guard {
     /// The guard of a whole domain.
@@ -228,7 +246,8 @@ impl fmt::Debug for Value {
     }
 }
 
-/// The BLAKE3-256 digest of a value. The core compares digests; the shell computes them.
+/// The BLAKE3-256 digest of a value, or of what a commit asks for. The core compares digests; the
+/// shell computes them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest([u8; 32]);
 

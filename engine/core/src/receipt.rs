@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use crate::authority::Fence;
 use crate::counters::{DestinationId, Generation, Incarnation, Metageneration, Revision};
+use crate::intent::IntentStep;
 use crate::names::{DomainName, Guard, Key};
 
 /// The statement about one accepted commit. It says what this destination knows and no more: there
@@ -18,6 +19,8 @@ pub struct Receipt {
     pub domain: DomainName,
     /// The revision of the commit.
     pub revision: Revision,
+    /// The step of an intent that the commit was.
+    pub intent: Option<IntentStep>,
     /// The guards that were touched under an authority, ordered by name.
     pub guards: Vec<GuardReceipt>,
     /// The keys that conditions looked at, ordered by name, as they were.
@@ -26,7 +29,7 @@ pub struct Receipt {
     pub writes: Vec<WriteReceipt>,
     /// Whether this is the stored answer to an earlier request.
     pub replayed: bool,
-    /// The wall clock at the decision in milliseconds since 1970, advisory; filled in by the shell.
+    /// The wall clock at the decision in milliseconds since 1970, advisory; as the shell told it.
     pub advisory_time_ms: Option<u64>,
 }
 

@@ -6,8 +6,9 @@ use core::num::NonZeroU64;
 use crate::authority::{Authority, Fence};
 use crate::command::Condition;
 use crate::counters::{DestinationId, Epoch, Generation, Incarnation, Metageneration, Revision};
+use crate::intent::{IntentState, ObservedIntent, Step};
 use crate::metadata::MetadataError;
-use crate::names::{Digest, Guard, Key, NameError};
+use crate::names::{Digest, Guard, IntentId, Key, NameError};
 use crate::policy::PolicyError;
 use crate::view::View;
 
@@ -28,7 +29,7 @@ pub enum Rule {
     R6,
     /// Its authority isn't below any fence that it touches.
     R7,
-    /// Its conditions hold.
+    /// Its conditions hold, and the intents that it changes can be changed so.
     R8,
     /// Its effect can be numbered.
     R9,
@@ -69,6 +70,8 @@ pub struct Observed {
     pub changed_at: Option<Revision>,
     /// The digest of that key's value, where a condition asked for it.
     pub digest: Option<Digest>,
+    /// The intent that the reason concerns.
+    pub intent: Option<ObservedIntent>,
 }
 
 /// Why a request was refused. One variant for each reason of the contract.
@@ -144,6 +147,40 @@ pub enum Reason {
     RevisionExhausted,
     /// The metageneration of this key is used up; write its value again.
     MetagenerationExhausted,
+    /// The intent has another outcome than this commit would be.
+    IntentConflict(IntentConflict),
+    /// The intent takes no new step, or has ended and can't be changed any more.
+    IntentClosed {
+        /// What it is in.
+        state: IntentState,
+        /// Which mutation wants to change it, counted from 0. `None`: the commit is a step of it.
+        mutation: Option<usize>,
+    },
+    /// No intent of that id is known, so it can't be ended or made indeterminate.
+    UnknownIntent,
+    /// The intent's record can't take another receipt of this size.
+    IntentExhausted {
+        /// How large it would be, in bytes.
+        bytes: usize,
+        /// How large it may be.
+        max: usize,
+    },
+}
+
+/// In what an intent differs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IntentConflict {
+    /// The step was accepted with other mutations or conditions.
+    Digest,
+    /// The step isn't the next one.
+    Step {
+        /// The next one; `None` if there were as many as there can be.
+        expected: Option<Step>,
+    },
+    /// An intent of that id was made before, with another binding or none.
+    Binding,
+    /// It is bound to another guard than was named, or to none.
+    Guard,
 }
 
 /// Why no effects are taken.
@@ -215,6 +252,8 @@ pub enum Malformed {
     UntouchedGuard(Guard),
     /// The name can't be a guard under this domain's policy.
     NoSuchGuard(Guard),
+    /// Two mutations, or a mutation and the completion, are about the same intent.
+    DuplicateIntent(IntentId),
 }
 
 impl From<NameError> for Malformed {
@@ -245,6 +284,8 @@ impl Reason {
             | Self::UnknownDomain
             | Self::DomainExists
             | Self::TooManyDomains => Rule::R2,
+            Self::IntentConflict(IntentConflict::Digest | IntentConflict::Step { .. })
+            | Self::IntentClosed { mutation: None, .. } => Rule::R3,
             Self::Unavailable(_) => Rule::R4,
             Self::AuthorityRequired | Self::PreconditionRequired => Rule::R5,
             Self::StaleEpoch { .. } | Self::UnknownEpoch { .. } => Rule::R6,
@@ -252,8 +293,14 @@ impl Reason {
             | Self::HolderConflict { .. }
             | Self::SequenceJump { .. }
             | Self::WrongHolder { .. } => Rule::R7,
-            Self::ConditionFailed { .. } | Self::TooOld { .. } => Rule::R8,
-            Self::RevisionExhausted | Self::MetagenerationExhausted => Rule::R9,
+            Self::ConditionFailed { .. }
+            | Self::TooOld { .. }
+            | Self::IntentConflict(IntentConflict::Binding | IntentConflict::Guard)
+            | Self::IntentClosed { .. }
+            | Self::UnknownIntent => Rule::R8,
+            Self::RevisionExhausted
+            | Self::MetagenerationExhausted
+            | Self::IntentExhausted { .. } => Rule::R9,
         }
     }
 
@@ -299,6 +346,10 @@ impl Reason {
             Self::TooOld { .. } => "TooOld",
             Self::RevisionExhausted => "RevisionExhausted",
             Self::MetagenerationExhausted => "MetagenerationExhausted",
+            Self::IntentConflict(_) => "IntentConflict",
+            Self::IntentClosed { .. } => "IntentClosed",
+            Self::UnknownIntent => "UnknownIntent",
+            Self::IntentExhausted { .. } => "IntentExhausted",
         }
     }
 }
@@ -322,6 +373,7 @@ impl Observed {
             metageneration: None,
             changed_at: None,
             digest: None,
+            intent: None,
         }
     }
 
@@ -344,6 +396,16 @@ impl Observed {
             self.changed_at = record.map(|record| record.changed_at).or(row.deleted_at);
             self.digest = row.digest;
         }
+        self
+    }
+
+    /// The same, and an intent with its record.
+    #[must_use]
+    pub fn intent(mut self, id: &IntentId, view: &View) -> Self {
+        self.intent = Some(ObservedIntent {
+            id: id.clone(),
+            record: view.intent(id).flatten().cloned(),
+        });
         self
     }
 }

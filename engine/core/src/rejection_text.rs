@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::authority::Authority;
-use crate::rejection::{Malformed, Observed, Reason, Rejection, Unavailable};
+use crate::rejection::{IntentConflict, Malformed, Observed, Reason, Rejection, Unavailable};
 
 /// Writes what was refused, what was observed, and what can be done.
 pub(crate) fn explain(rejection: &Rejection, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -72,6 +72,38 @@ pub(crate) fn explain(rejection: &Rejection, f: &mut fmt::Formatter<'_>) -> fmt:
         Reason::MetagenerationExhausted => {
             f.write_str("the metagenerations of this generation are used up; write the value again")
         }
+        Reason::IntentConflict(_)
+        | Reason::IntentClosed { .. }
+        | Reason::UnknownIntent
+        | Reason::IntentExhausted { .. } => intent(f, rejection),
+    }
+}
+
+fn intent(f: &mut fmt::Formatter<'_>, rejection: &Rejection) -> fmt::Result {
+    match &rejection.observed.intent {
+        Some(seen) => write!(f, "intent '{}' ", seen.id)?,
+        None => f.write_str("the intent ")?,
+    }
+    match &rejection.reason {
+        Reason::IntentConflict(IntentConflict::Digest) => f.write_str(
+            "has this step already, with other content; a new operation needs an id of its own",
+        ),
+        Reason::IntentConflict(IntentConflict::Step { expected }) => match expected {
+            Some(step) => write!(f, "takes step {step} next"),
+            None => f.write_str("has as many steps as it can have"),
+        },
+        Reason::IntentConflict(IntentConflict::Binding) => {
+            f.write_str("was made already, with another binding or none")
+        }
+        Reason::IntentConflict(IntentConflict::Guard) => {
+            f.write_str("isn't bound to the guard that was named")
+        }
+        Reason::IntentClosed { state, .. } => write!(f, "is closed to this: it is {state}"),
+        Reason::IntentExhausted { bytes, max } => write!(
+            f,
+            "would take {bytes} bytes with this receipt; at most {max} are allowed"
+        ),
+        _ => f.write_str("isn't known here"),
     }
 }
 
@@ -153,6 +185,7 @@ impl fmt::Display for Malformed {
             Self::NoSuchGuard(guard) => {
                 write!(f, "'{guard}' can't be a guard under this domain's policy")
             }
+            Self::DuplicateIntent(id) => write!(f, "intent '{id}' is changed twice"),
         }
     }
 }

@@ -60,7 +60,11 @@ pub(crate) fn well_formed(view: &View, commit: &Commit) -> Judged {
                 value, metadata, ..
             } => (value.as_bytes().len(), metadata.bytes()),
             Mutation::SetMetadata { metadata, .. } => (0, metadata.bytes()),
-            Mutation::Delete { .. } | Mutation::Advance { .. } => (0, 0),
+            Mutation::BindIntent { work, .. } => (0, work.bytes()),
+            Mutation::Delete { .. }
+            | Mutation::Advance { .. }
+            | Mutation::CloseIntent { .. }
+            | Mutation::SuspendIntent { .. } => (0, 0),
         };
         if value_bytes > max {
             return malformed(Malformed::ValueTooLarge {
@@ -97,10 +101,8 @@ pub(crate) fn well_guarded(
     commit: &Commit,
     touched: &[Guard],
 ) -> Judged {
-    for mutation in &commit.mutations {
-        if let Mutation::Advance { guard } = mutation {
-            is_guard(view, policy, guard)?;
-        }
+    for guard in commit.mutations.iter().filter_map(Mutation::named_guard) {
+        is_guard(view, policy, guard)?;
     }
     if let Authorities::PerGuard(list) = &commit.authority {
         for (guard, _) in list {
@@ -171,18 +173,18 @@ pub(crate) fn readable(view: &View, state: DomainState) -> Judged {
     Ok(())
 }
 
-/// R5: what the domain's admission demands is there. An advance needs an authority in every domain:
-/// there is nothing else that it could raise the fence to.
+/// R5: what the domain's admission demands is there. An advance and a binding need an authority in
+/// every domain: there is nothing else that they could raise the fence to.
 pub(crate) fn admitted(view: &View, policy: &Policy, commit: &Commit) -> Judged {
     for mutation in &commit.mutations {
-        let guard = match mutation {
-            Mutation::Advance { guard } => guard.clone(),
-            Mutation::Put { key, .. }
-            | Mutation::Delete { key }
-            | Mutation::SetMetadata { key, .. } => policy.guard_of(key),
+        let Some(guard) = mutation.guard(policy) else {
+            continue;
         };
-        let needs_authority =
-            policy.admission() == Admission::Fenced || matches!(mutation, Mutation::Advance { .. });
+        let raises = matches!(
+            mutation,
+            Mutation::Advance { .. } | Mutation::BindIntent { .. }
+        );
+        let needs_authority = policy.admission() == Admission::Fenced || raises;
         if needs_authority && commit.authority.for_guard(&guard).is_none() {
             return reject_at_guard(view, &guard, Reason::AuthorityRequired);
         }

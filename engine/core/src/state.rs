@@ -4,16 +4,21 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use crate::authority::Fence;
+use crate::codec::encode_command;
 use crate::command::{Commit, CreateDomain, GuardedRead};
 use crate::counters::{DestinationId, DomainId, Incarnation, Revision};
 use crate::decide::{Verdict, admit_read, create_domain, decide};
 use crate::domain::Domain;
 use crate::effect::{Change, Effect};
-use crate::invariant::{Violation, check_domain, check_effect, check_fence, check_record};
+use crate::intent::IntentRecord;
+use crate::invariant::{
+    Violation, check_domain, check_effect, check_fence, check_intent, check_record,
+};
 use crate::limits::Limits;
-use crate::names::{Digest, DomainName, Guard, Key, KeyRange, Prefix, Value};
+use crate::names::{Digest, DomainName, Guard, IntentId, Key, KeyRange, Prefix};
 use crate::record::Record;
 use crate::rejection::{Reason, Rejection, Unavailable};
 use crate::rules;
@@ -29,7 +34,8 @@ pub struct State {
     records: BTreeMap<(DomainId, Key), Arc<Record>>,
     deletions: BTreeMap<(DomainId, Key), Revision>,
     fences: BTreeMap<(DomainId, Guard), Fence>,
-    digest: Option<fn(&Value) -> Digest>,
+    intents: BTreeMap<(DomainId, IntentId), Arc<IntentRecord>>,
+    digest: Option<fn(&[u8]) -> Digest>,
 }
 
 impl State {
@@ -51,14 +57,15 @@ impl State {
             records: BTreeMap::new(),
             deletions: BTreeMap::new(),
             fences: BTreeMap::new(),
+            intents: BTreeMap::new(),
             digest: None,
         }
     }
 
-    /// This state with a function for digests of values. Without one, conditions on digests are
-    /// refused as not fetched.
+    /// This state with a function for digests, of values and of what commits ask for. Without one,
+    /// conditions on digests and commits for intents are refused as not fetched.
     #[must_use]
-    pub const fn with_digest(mut self, digest: fn(&Value) -> Digest) -> Self {
+    pub const fn with_digest(mut self, digest: fn(&[u8]) -> Digest) -> Self {
         self.digest = Some(digest);
         self
     }
@@ -106,6 +113,24 @@ impl State {
             .map(|((_, key), record)| (key, record))
     }
 
+    /// What is stored of an intent.
+    #[must_use]
+    pub fn intent(&self, domain: DomainId, id: &IntentId) -> Option<&Arc<IntentRecord>> {
+        self.intents.get(&(domain, id.clone()))
+    }
+
+    /// Every intent of a domain with what is stored, in order.
+    pub fn intents(
+        &self,
+        domain: DomainId,
+    ) -> impl Iterator<Item = (&IntentId, &Arc<IntentRecord>)> {
+        let mine = move |entry: &(&(DomainId, IntentId), &Arc<IntentRecord>)| entry.0.0 == domain;
+        self.intents
+            .iter()
+            .filter(mine)
+            .map(|((_, id), record)| (id, record))
+    }
+
     /// The fence of a guard in the domain's current epoch.
     #[must_use]
     pub fn fence(&self, domain: &Domain, guard: &Guard) -> Option<&Fence> {
@@ -118,7 +143,13 @@ impl State {
     pub fn view(&self, commit: &Commit) -> View {
         let domain = self.domains.get(&commit.domain);
         let needs = domain.map(|domain| Footprint::of_commit(commit, &domain.policy));
-        self.fetch(domain, &needs.unwrap_or_default())
+        let mut view = self.fetch(domain, &needs.unwrap_or_default());
+        if let (Some(digest), Some(_)) = (self.digest, &commit.intent) {
+            let mut command = Vec::new();
+            encode_command(commit, &mut command);
+            view.command_digest = Some(digest(&command));
+        }
+        view
     }
 
     fn fetch(&self, domain: Option<&Arc<Domain>>, needs: &Footprint) -> View {
@@ -136,13 +167,15 @@ impl State {
             .iter()
             .map(|need| self.prefix_row(domain.id, need))
             .collect();
+        let intent = |id: &IntentId| (id.clone(), self.intent(domain.id, id).cloned());
+        view.intents = needs.intents.iter().map(intent).collect();
         view
     }
 
     fn key_row(&self, domain: DomainId, need: &KeyNeed) -> (Key, KeyRow) {
         let record = self.record(domain, &need.key).cloned();
         let digest = match (&record, self.digest) {
-            (Some(record), Some(digest)) if need.digest => Some(digest(&record.value)),
+            (Some(record), Some(digest)) if need.digest => Some(digest(record.value.as_bytes())),
             _ => None,
         };
         let deletion = || self.deletions.get(&(domain, need.key.clone())).copied();
@@ -245,6 +278,7 @@ impl State {
                 domain,
                 records,
                 fences,
+                intents,
             } => {
                 for change in records {
                     let name = (*domain, change.key.clone());
@@ -259,6 +293,10 @@ impl State {
                 for change in fences {
                     self.fences
                         .insert((*domain, change.guard.clone()), change.fence.clone());
+                }
+                for change in intents {
+                    self.intents
+                        .insert((*domain, change.id.clone()), Arc::clone(&change.record));
                 }
             }
         }
@@ -284,6 +322,10 @@ impl State {
             if self.fence(domain, guard).is_some() {
                 check_fence(domain, fence)?;
             }
+        }
+        for ((id, _), record) in &self.intents {
+            by_id.get(id).ok_or(Violation::UnknownRow)?;
+            check_intent(record, self.destination.revision)?;
         }
         Ok(())
     }

@@ -10,8 +10,9 @@ use crate::authority::Fence;
 use crate::command::{Commit, Condition, GuardedRead, Mutation};
 use crate::counters::{DestinationId, Incarnation, Revision};
 use crate::domain::Domain;
+use crate::intent::IntentRecord;
 use crate::limits::Limits;
-use crate::names::{Digest, Guard, Key, Prefix};
+use crate::names::{Digest, Guard, IntentId, Key, Prefix};
 use crate::policy::Policy;
 use crate::record::Record;
 
@@ -70,7 +71,7 @@ pub struct PrefixRow {
     pub remembers_since: Revision,
 }
 
-/// Everything that one decision may look at. The three lists are sorted by name, without doubles.
+/// Everything that one decision may look at. The lists are sorted by name, without doubles.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct View {
     /// The destination.
@@ -83,6 +84,12 @@ pub struct View {
     pub keys: Vec<(Key, KeyRow)>,
     /// The prefixes that were looked up.
     pub prefixes: Vec<(Prefix, PrefixRow)>,
+    /// The intents that were looked up; `None` where none of that id is known.
+    pub intents: Vec<(IntentId, Option<Arc<IntentRecord>>)>,
+    /// The digest of [`crate::codec::encode_command`] of the commit; needed for one with an intent.
+    pub command_digest: Option<Digest>,
+    /// The wall clock in milliseconds since 1970, for the receipt; nothing is judged by it.
+    pub advisory_time_ms: Option<u64>,
 }
 
 impl View {
@@ -95,6 +102,9 @@ impl View {
             fences: Vec::new(),
             keys: Vec::new(),
             prefixes: Vec::new(),
+            intents: Vec::new(),
+            command_digest: None,
+            advisory_time_ms: None,
         }
     }
 
@@ -114,6 +124,12 @@ impl View {
     #[must_use]
     pub fn prefix(&self, prefix: &Prefix) -> Option<&PrefixRow> {
         find(&self.prefixes, prefix)
+    }
+
+    /// The record of an intent; the outer `None` means that it wasn't fetched.
+    #[must_use]
+    pub fn intent(&self, id: &IntentId) -> Option<Option<&Arc<IntentRecord>>> {
+        find(&self.intents, id).map(Option::as_ref)
     }
 }
 
@@ -152,6 +168,8 @@ pub struct Footprint {
     pub keys: Vec<KeyNeed>,
     /// The prefixes whose row is needed.
     pub prefixes: Vec<PrefixNeed>,
+    /// The intents whose record is needed.
+    pub intents: Vec<IntentId>,
 }
 
 impl Footprint {
@@ -162,6 +180,7 @@ impl Footprint {
             guards: touched_guards(commit, policy),
             keys: Vec::with_capacity(commit.mutations.len().max(commit.conditions.len())),
             prefixes: Vec::new(),
+            intents: named_intents(commit),
         };
         for key in commit.mutations.iter().filter_map(Mutation::key) {
             footprint.keys.push(KeyNeed {
@@ -224,16 +243,22 @@ impl Footprint {
     }
 }
 
-/// The guards of every key that the commit writes, and those that it advances; sorted, no doubles.
+/// The guards of every key that the commit writes, and those that it names itself; sorted, no
+/// doubles.
 pub(crate) fn touched_guards(commit: &Commit, policy: &Policy) -> Vec<Guard> {
-    let guard_of = |mutation: &Mutation| match mutation {
-        Mutation::Advance { guard } => guard.clone(),
-        Mutation::Put { key, .. }
-        | Mutation::Delete { key }
-        | Mutation::SetMetadata { key, .. } => policy.guard_of(key),
-    };
-    let mut guards: Vec<Guard> = commit.mutations.iter().map(guard_of).collect();
+    let guard_of = |mutation: &Mutation| mutation.guard(policy);
+    let mut guards: Vec<Guard> = commit.mutations.iter().filter_map(guard_of).collect();
     guards.sort_unstable();
     guards.dedup();
     guards
+}
+
+/// The intent that the commit is a step of, and those that it changes; sorted, no doubles.
+pub(crate) fn named_intents(commit: &Commit) -> Vec<IntentId> {
+    let changed = commit.mutations.iter().filter_map(Mutation::intent);
+    let used = commit.intent.iter().map(|used| &used.id);
+    let mut intents: Vec<IntentId> = changed.chain(used).cloned().collect();
+    intents.sort_unstable();
+    intents.dedup();
+    intents
 }

@@ -22,6 +22,8 @@ pub enum ClientError {
     WrongHolder(Box<Rejection>),
     /// There is no such domain, or there is one already.
     Domain(Box<Rejection>),
+    /// The intent has another outcome, takes no more steps, or isn't known.
+    Intent(Box<Rejection>),
     /// The destination takes no effects now, or a queue is full; the same request may be sent
     /// later.
     Unavailable(Box<Rejection>),
@@ -95,6 +97,9 @@ impl ClientError {
             Reason::Malformed(_) | Reason::AuthorityRequired | Reason::PreconditionRequired => {
                 Self::FixRequest(rejection)
             }
+            Reason::IntentConflict(_) | Reason::IntentClosed { .. } | Reason::UnknownIntent => {
+                Self::Intent(rejection)
+            }
             Reason::WrongHolder { .. } => Self::WrongHolder(rejection),
             Reason::UnknownDomain | Reason::DomainExists => Self::Domain(rejection),
             Reason::Unavailable(
@@ -107,7 +112,8 @@ impl ClientError {
             ) => Self::Unavailable(rejection),
             Reason::TooManyDomains
             | Reason::RevisionExhausted
-            | Reason::MetagenerationExhausted => Self::Exhausted(rejection),
+            | Reason::MetagenerationExhausted
+            | Reason::IntentExhausted { .. } => Self::Exhausted(rejection),
         }
     }
 
@@ -147,6 +153,7 @@ impl ClientError {
             | Self::FixRequest(rejection)
             | Self::WrongHolder(rejection)
             | Self::Domain(rejection)
+            | Self::Intent(rejection)
             | Self::Unavailable(rejection)
             | Self::Exhausted(rejection)
             | Self::SessionStopped {
@@ -203,6 +210,7 @@ impl fmt::Display for ClientError {
             | Self::FixRequest(rejection)
             | Self::WrongHolder(rejection)
             | Self::Domain(rejection)
+            | Self::Intent(rejection)
             | Self::Unavailable(rejection)
             | Self::Exhausted(rejection) => rejection.fmt(f),
             Self::SessionStopped { evidence } => {

@@ -52,8 +52,10 @@ pub const fn code_of(reason: &Reason) -> Code {
         Reason::Malformed(_) | Reason::AuthorityRequired | Reason::PreconditionRequired => {
             Code::InvalidArgument
         }
-        Reason::UnknownDomain => Code::NotFound,
-        Reason::DomainExists => Code::AlreadyExists,
+        Reason::UnknownDomain | Reason::UnknownIntent => Code::NotFound,
+        Reason::DomainExists | Reason::IntentConflict(_) | Reason::IntentClosed { .. } => {
+            Code::AlreadyExists
+        }
         Reason::WrongHolder { .. } => Code::PermissionDenied,
         Reason::Unavailable(
             Unavailable::Frozen
@@ -64,7 +66,8 @@ pub const fn code_of(reason: &Reason) -> Code {
         Reason::Unavailable(Unavailable::Overloaded | Unavailable::DiskFull)
         | Reason::TooManyDomains
         | Reason::RevisionExhausted
-        | Reason::MetagenerationExhausted => Code::ResourceExhausted,
+        | Reason::MetagenerationExhausted
+        | Reason::IntentExhausted { .. } => Code::ResourceExhausted,
     }
 }
 
@@ -96,7 +99,11 @@ pub const fn retry_after(reason: &Reason) -> Option<Duration> {
         | Reason::ConditionFailed { .. }
         | Reason::TooOld { .. }
         | Reason::RevisionExhausted
-        | Reason::MetagenerationExhausted => None,
+        | Reason::MetagenerationExhausted
+        | Reason::IntentConflict(_)
+        | Reason::IntentClosed { .. }
+        | Reason::UnknownIntent
+        | Reason::IntentExhausted { .. } => None,
     }
 }
 

@@ -57,6 +57,7 @@ impl Exit {
                 Self::of_unchanged(status.code())
             }
             ClientError::Domain(_)
+            | ClientError::Intent(_)
             | ClientError::WrongHolder(_)
             | ClientError::Exhausted(_)
             | ClientError::WatchTooOld { .. }

@@ -131,7 +131,11 @@ fn details(map: &mut Map<String, Value>, reason: &Reason) {
         | Reason::AuthorityRequired
         | Reason::PreconditionRequired
         | Reason::RevisionExhausted
-        | Reason::MetagenerationExhausted => {}
+        | Reason::MetagenerationExhausted
+        | Reason::IntentConflict(_)
+        | Reason::IntentClosed { .. }
+        | Reason::UnknownIntent
+        | Reason::IntentExhausted { .. } => {}
     }
 }
 

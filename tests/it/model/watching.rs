@@ -55,13 +55,13 @@ fn entry(before: &Model, after: &Model, request: &Request) -> Entry {
             Change::Delete(key) if old.rows.contains_key(key) => {
                 told.push(Told::Deleted(key.clone()));
             }
-            Change::Delete(_) | Change::Advance(_) => {}
+            _ => {}
         }
     }
     let mut guards: Vec<_> = request
         .changes
         .iter()
-        .map(|change| guard_touched(&new.policy, change))
+        .filter_map(|change| guard_touched(&new.policy, change))
         .collect();
     guards.sort();
     guards.dedup();

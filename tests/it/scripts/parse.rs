@@ -4,7 +4,7 @@
 use std::num::NonZeroU64;
 
 use highwater::{Admission, GuardRule, HolderBinding, Policy, unescape};
-use highwater_tests::raw::{Auth, Auths, Bytes, Change, Cond, Place, Request};
+use highwater_tests::raw::{Auth, Auths, Bytes, Change, Cond, ENDINGS, Place, Request, Task};
 
 /// What the words are relative to: the last revision's start, the destination, and the epoch of the
 /// domain that the command is on.
@@ -119,6 +119,26 @@ impl Scope {
                         other => *other = Auths::PerGuard(vec![own]),
                     }
                 }
+                ["step", step, "of", id] => {
+                    let step = u32::try_from(number(step)).unwrap();
+                    request.intent = Some((bytes(id), step, false));
+                }
+                ["last", "step", step, "of", id] => {
+                    let step = u32::try_from(number(step)).unwrap();
+                    request.intent = Some((bytes(id), step, true));
+                }
+                ["bind", id, "to", guard, inputs @ ..] => {
+                    let inputs = inputs.chunks_exact(3).map(|input| match input {
+                        ["from", key, at] => (bytes(key), self.revision(at)),
+                        other => panic!("no input: {other:?}"),
+                    });
+                    let task = Task {
+                        guard: bytes(guard),
+                        inputs: inputs.collect(),
+                        configuration: None,
+                    };
+                    request.changes.push(Change::Bind(bytes(id), task));
+                }
                 ["guard", guard] => read.guards.push(bytes(guard)),
                 ["when", condition @ ..] => request.conds.push(self.condition(condition)),
                 other => request.changes.push(change(other)),
@@ -143,8 +163,18 @@ fn change(words: &[&str]) -> Change {
         ["delete", key] => Change::Delete(bytes(key)),
         ["label", key, text] => Change::Label(bytes(key), (*text).to_owned()),
         ["advance", guard] => Change::Advance(bytes(guard)),
+        ["end", id, "as", how] => Change::Close(bytes(id), None, ending(how)),
+        ["end", id, "of", guard, "as", how] => {
+            Change::Close(bytes(id), Some(bytes(guard)), ending(how))
+        }
+        ["suspend", id, "with", owner] => Change::Suspend(bytes(id), None, bytes(owner), 0),
         other => panic!("no clause: {other:?}"),
     }
+}
+
+fn ending(how: &str) -> &'static str {
+    let known = ENDINGS.iter().find(|(name, _)| *name == how);
+    known.unwrap_or_else(|| panic!("no ending: {how}")).0
 }
 
 /// The domain that a command names; `d` if none.

@@ -3,6 +3,7 @@
 
 use highwater::{Error, Receipt, escape};
 use highwater_tests::model::Row;
+use highwater_tests::plans::Told;
 use highwater_tests::raw::{Auth, Bytes};
 use highwater_tests::seen;
 
@@ -53,7 +54,16 @@ pub(super) fn row(key: &Bytes, row: &Row) -> String {
 
 pub(super) fn receipt(receipt: &Receipt) -> String {
     let statement = seen::statement(receipt);
-    let mut text = format!("  accepted at {}\n", at(statement.revision));
+    let again = if statement.replayed {
+        "told again: "
+    } else {
+        ""
+    };
+    let mut text = format!("  {again}accepted at {}", at(statement.revision));
+    if let Some((id, step)) = &statement.intent {
+        text.push_str(&format!(", step {step} of {}", name(id)));
+    }
+    text.push('\n');
     for (guard, fence, previous) in &statement.guards {
         let (guard, fence, previous) = (name(guard), auth(fence), before(previous.as_ref()));
         text.push_str(&format!("  guard {guard}: {fence}, before {previous}\n"));
@@ -69,6 +79,22 @@ pub(super) fn receipt(receipt: &Receipt) -> String {
             more => format!(" metageneration {more}"),
         };
         text.push_str(&format!("  wrote {key}: {now}{version}, before {before}\n"));
+    }
+    text
+}
+
+/// An intent, in short.
+pub(super) fn plan(id: &[u8], plan: &Told) -> String {
+    let mut text = format!("{} is {}", name(id), plan.state);
+    if let Some((owner, _)) = &plan.owner {
+        text.push_str(&format!(" with {}", name(owner)));
+    }
+    if let Some((task, by)) = &plan.binding {
+        text.push_str(&format!(", bound to {} by {}", name(&task.guard), auth(by)));
+    }
+    match plan.steps.len() {
+        0 => {}
+        count => text.push_str(&format!(", steps {count}")),
     }
     text
 }
@@ -95,6 +121,13 @@ pub(super) fn error(error: &Error, marks: &[String]) -> String {
     }
     if let Some(changed) = seen.changed {
         observed.push(format!("changed at {}", at(changed)));
+    }
+    if let Some(intent) = &rejection.observed.intent {
+        let id = intent.id.as_bytes();
+        observed.push(match &intent.record {
+            Some(record) => plan(id, &seen::plan(record)),
+            None => format!("{} is unknown", name(id)),
+        });
     }
     let mut text = format!("  refused by {rule} {sentence}\n");
     if !observed.is_empty() {

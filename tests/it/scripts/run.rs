@@ -13,7 +13,7 @@ use highwater_tests::seen;
 
 use super::parse::{Clauses, Scope, bytes, domain_of, policy};
 use super::print;
-use crate::support::{domain, fence, key, open, place_of, rows, tight};
+use crate::support::{domain, fence, intents, key, open, place_of, rows, tight};
 
 pub(super) struct Stage {
     disk: SimDisk,
@@ -135,6 +135,14 @@ impl Stage {
             if !fences.is_empty() {
                 text.push_str(&format!(" [{}]", fences.join(", ")));
             }
+            let known = intents(&snapshot, &name, 100);
+            if !known.is_empty() {
+                let known: Vec<_> = known
+                    .iter()
+                    .map(|(id, plan)| print::plan(id, plan))
+                    .collect();
+                text.push_str(&format!(" ({})", known.join("; ")));
+            }
         }
         text
     }
@@ -161,7 +169,9 @@ impl Stage {
             return;
         };
         let changes = &clauses.request.changes;
-        let touched = changes.iter().map(|c| guard_touched(&made.policy, c));
+        let touched = changes
+            .iter()
+            .filter_map(|c| guard_touched(&made.policy, c));
         for guard in touched.chain(clauses.guards.iter().cloned()) {
             self.guards.insert((name.to_owned(), guard));
         }

@@ -3,13 +3,14 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::intent::{encode_intent, get_intent};
 use super::read::{DecodeError, Read, Reader};
 use super::row::{encode_domain, encode_fence, encode_record};
 use super::row::{get_domain, get_fence, get_record, get_revision};
 use super::write;
 use crate::counters::{DestinationId, DomainId, Incarnation, IncarnationMark, IncarnationNumber};
-use crate::effect::{Change, Effect, FenceChange, RecordChange};
-use crate::names::{Guard, Key};
+use crate::effect::{Change, Effect, FenceChange, IntentChange, RecordChange};
+use crate::names::{Guard, IntentId, Key};
 
 /// The version of the encoding: the first byte of every effect.
 const VERSION: u8 = 1;
@@ -36,8 +37,9 @@ pub fn encode_effect(effect: &Effect, out: &mut Vec<u8>) {
             domain,
             records,
             fences,
+            intents,
         } => {
-            out.push(3);
+            out.push(if intents.is_empty() { 3 } else { 4 });
             write::u32(out, domain.get());
             write::count(out, records.len());
             for change in records {
@@ -54,6 +56,14 @@ pub fn encode_effect(effect: &Effect, out: &mut Vec<u8>) {
             for change in fences {
                 write::short(out, change.guard.as_bytes());
                 encode_fence(&change.fence, out);
+            }
+            if intents.is_empty() {
+                return;
+            }
+            write::count(out, intents.len());
+            for change in intents {
+                write::short(out, change.id.as_bytes());
+                encode_intent(&change.record, out);
             }
         }
     }
@@ -73,8 +83,9 @@ pub fn decode_effect(bytes: &[u8]) -> Result<Effect, DecodeError> {
     let change = match from.byte("kind")? {
         1 => get_genesis(&mut from)?,
         2 => Change::DomainCreated(Arc::new(get_domain(&mut from)?)),
-        3 => get_commit(&mut from)?,
-        _ => return from.wrong("kind 1, 2 or 3"),
+        3 => get_commit(&mut from, false)?,
+        4 => get_commit(&mut from, true)?,
+        _ => return from.wrong("kind 1 to 4"),
     };
     from.end().map(|()| Effect::new(revision, change))
 }
@@ -90,7 +101,7 @@ fn get_genesis(from: &mut Reader<'_>) -> Read<Change> {
     })
 }
 
-fn get_commit(from: &mut Reader<'_>) -> Read<Change> {
+fn get_commit(from: &mut Reader<'_>, with_intents: bool) -> Read<Change> {
     let domain = DomainId::new(from.u32("domain number")?);
     let domain = from.valid(domain, "domain number")?;
     let mut records = Vec::new();
@@ -113,9 +124,29 @@ fn get_commit(from: &mut Reader<'_>) -> Read<Change> {
             fence: get_fence(from)?,
         });
     }
+    let intents = if with_intents {
+        get_intents(from)?
+    } else {
+        Vec::new()
+    };
     Ok(Change::Commit {
         domain,
         records,
         fences,
+        intents,
     })
+}
+
+/// At least one intent: without any, an effect has the kind that has no place for them.
+fn get_intents(from: &mut Reader<'_>) -> Read<Vec<IntentChange>> {
+    let count = from.u32("number of intents")?;
+    from.valid((count > 0).then_some(()), "number of intents")?;
+    let mut intents = Vec::new();
+    for _ in 0..count {
+        let id = IntentId::new(from.short("intent")?).ok();
+        let id = from.valid(id, "intent")?;
+        let record = Arc::new(get_intent(from, &id)?);
+        intents.push(IntentChange { id, record });
+    }
+    Ok(intents)
 }

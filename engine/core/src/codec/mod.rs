@@ -3,12 +3,17 @@
 //!
 //! Decoding never trusts a length: it is compared with what is left before anything is allocated.
 
+mod command;
 mod effect;
+mod intent;
 mod read;
+mod receipt;
 mod row;
 mod write;
 
+pub use command::encode_command;
 pub use effect::{decode_effect, encode_effect};
+pub use intent::{decode_intent, encode_intent};
 pub use read::DecodeError;
 pub use row::{
     decode_domain, decode_fence, decode_record, encode_domain, encode_fence, encode_record,

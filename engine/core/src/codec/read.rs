@@ -77,6 +77,10 @@ impl<'a> Reader<'a> {
         self.array(expected)
     }
 
+    pub(super) fn bytes32(&mut self, expected: &'static str) -> Read<[u8; 32]> {
+        self.array(expected)
+    }
+
     /// Bytes behind a 16-bit length.
     pub(super) fn short(&mut self, expected: &'static str) -> Read<&'a [u8]> {
         let count = self.u16(expected)?;

@@ -90,12 +90,12 @@ pub(super) fn get_fence(from: &mut Reader<'_>) -> Read<Fence> {
     Ok(Fence { term, holder })
 }
 
-fn put_term(term: &Term, out: &mut Vec<u8>) {
+pub(super) fn put_term(term: &Term, out: &mut Vec<u8>) {
     put_epoch(&term.epoch, out);
     write::u64(out, term.sequence.get());
 }
 
-fn get_term(from: &mut Reader<'_>) -> Read<Term> {
+pub(super) fn get_term(from: &mut Reader<'_>) -> Read<Term> {
     let epoch = get_epoch(from)?;
     let sequence = Sequence::new(from.u64("sequence")?);
     Ok(Term {
@@ -120,7 +120,7 @@ pub(super) fn get_revision(from: &mut Reader<'_>) -> Read<Revision> {
     from.valid(revision, "revision")
 }
 
-fn put_metadata(metadata: &Metadata, out: &mut Vec<u8>) {
+pub(super) fn put_metadata(metadata: &Metadata, out: &mut Vec<u8>) {
     match metadata.content_type() {
         None => out.push(0),
         Some(content_type) => {

@@ -4,13 +4,14 @@
 use std::fmt::Debug;
 
 use highwater_core::codec::{
-    DecodeError, decode_domain, decode_effect, decode_fence, decode_record, encode_domain,
-    encode_effect, encode_fence, encode_record,
+    DecodeError, decode_domain, decode_effect, decode_fence, decode_intent, decode_record,
+    encode_domain, encode_effect, encode_fence, encode_intent, encode_record,
 };
 use highwater_core::limits::{
-    COMMIT_BYTES_MAX, EFFECT_BYTES_MAX, HOLDER_BYTES_MAX, KEY_BYTES_MAX, MUTATIONS_MAX,
+    COMMIT_BYTES_MAX, EFFECT_BYTES_MAX, HOLDER_BYTES_MAX, INTENT_BYTES_MAX, INTENT_ID_BYTES_MAX,
+    INTENT_MUTATIONS_MAX, KEY_BYTES_MAX, MUTATIONS_MAX, OWNER_BYTES_MAX,
 };
-use highwater_core::{Effect, FenceChange, Holder, RecordChange};
+use highwater_core::{Effect, FenceChange, Holder, IntentRecord, RecordChange};
 
 use crate::generate::{self, Chance};
 use crate::golden;
@@ -41,6 +42,14 @@ fn frozen() -> Vec<(Vec<u8>, Again)> {
     let effect: Again = |bytes| again(decode_effect, encode_effect)(bytes);
     all.extend(golden::records().into_iter().map(|(b, _)| (b, record)));
     all.extend(golden::fences().into_iter().map(|(b, _)| (b, fence)));
+    let intent: Again = |bytes| {
+        let decode = |bytes: &[u8]| decode_intent(&raw::intent(golden::INTENT), bytes);
+        let record = decode(bytes)?;
+        let mut out = Vec::new();
+        encode_intent(&record, &mut out);
+        Ok(out)
+    };
+    all.extend(golden::intents().into_iter().map(|(b, _)| (b, intent)));
     all.extend(golden::domains().into_iter().map(|(b, _)| (b, domain)));
     all.extend(golden::effects().into_iter().map(|(b, ..)| (b, effect)));
     all
@@ -48,7 +57,7 @@ fn frozen() -> Vec<(Vec<u8>, Again)> {
 
 fn both_ways<T: PartialEq + Debug>(
     golden: Vec<(Vec<u8>, T)>,
-    decode: fn(&[u8]) -> Result<T, DecodeError>,
+    decode: impl Fn(&[u8]) -> Result<T, DecodeError>,
     encode: fn(&T, &mut Vec<u8>),
 ) {
     for (bytes, value) in golden {
@@ -64,6 +73,8 @@ fn frozen_rows_are_read_and_written_to_the_byte() {
     both_ways(golden::records(), decode_record, encode_record);
     both_ways(golden::fences(), decode_fence, encode_fence);
     both_ways(golden::domains(), decode_domain, encode_domain);
+    let decode = |bytes: &[u8]| decode_intent(&raw::intent(golden::INTENT), bytes);
+    both_ways(golden::intents(), decode, encode_intent);
 }
 
 #[test]
@@ -79,7 +90,7 @@ fn frozen_effects_are_read_and_written_to_the_byte() {
     let id: Vec<u8> = (0xA0..0xB0).collect();
     let id = highwater_core::DestinationId::new(id.try_into().unwrap());
     let genesis = Effect::genesis(id, raw::incarnation(2, 0x77));
-    assert_eq!(decode_effect(&golden::effects()[0].0), Ok(genesis));
+    assert_eq!(decode_effect(&golden::effects()[1].0), Ok(genesis));
 }
 
 /// Reading fails, or writing gives back the very bytes: no two byte strings are one value.
@@ -199,6 +210,37 @@ fn generated_rows_are_read_as_they_were_written() {
     }
 }
 
+/// An effect without intents has the kind that has no place for them; 65 steps are one too many.
+#[test]
+fn what_has_no_intents_has_no_list_of_them() {
+    let (mut bytes, ..) = golden::effects().remove(0);
+    let list = bytes.windows(2).position(|two| two == [0, 2]).unwrap() - 2;
+    bytes.truncate(list);
+    bytes.extend([0; 4]);
+    assert_eq!(
+        decode_effect(&bytes).unwrap_err().expected,
+        "number of intents"
+    );
+    let id = raw::intent(golden::INTENT);
+    let (_, mut record) = golden::intents().remove(0);
+    let last = record.steps[1].clone();
+    record.steps.resize(64, last.clone());
+    let encoded = |record: &IntentRecord| {
+        let mut out = Vec::new();
+        encode_intent(record, &mut out);
+        out
+    };
+    assert_eq!(
+        decode_intent(&id, &encoded(&record)).unwrap().steps.len(),
+        64
+    );
+    record.steps.push(last);
+    assert_eq!(
+        decode_intent(&id, &encoded(&record)).unwrap_err().expected,
+        "at most 64 steps"
+    );
+}
+
 /// Sets of labels have one order, and a label stands once.
 #[test]
 fn labels_out_of_order_are_refused() {
@@ -244,6 +286,9 @@ fn the_largest_effect_is_within_its_bound() {
     let fixed = one.len() + 2 * (2 + KEY_BYTES_MAX) + 1;
     // Labels add at most four bytes of lengths to at least one byte that counts, 64 to a key.
     let per_mutation = fixed + 64 * 4 + 2;
-    let header = 1 + 8 + 1 + 4 + 4 + 4;
+    let header = 1 + 8 + 1 + 4 + 4 + 4 + 4;
+    // Each intent: its id, its record, and the name of an owner.
+    let intent = 2 + INTENT_ID_BYTES_MAX + INTENT_BYTES_MAX + 2 + OWNER_BYTES_MAX + 8;
+    let header = header + (INTENT_MUTATIONS_MAX + 1) * intent;
     assert!(header + MUTATIONS_MAX * per_mutation + COMMIT_BYTES_MAX <= EFFECT_BYTES_MAX);
 }

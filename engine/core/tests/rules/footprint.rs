@@ -10,8 +10,8 @@ use highwater_core::{
 
 use crate::generate::Chance;
 use crate::histories::{World, random_request};
-use crate::oracle::{self, Rules, key_of};
-use crate::raw::{self, Bytes, Change, Cond, Request, auth, label, put, request};
+use crate::oracle::{self, Rules};
+use crate::raw::{self, Bytes, Change, Cond, Request, auth, key_of, label, put, request};
 use crate::twin::{MARK, START, Twin, policy};
 
 fn world() -> Twin {
@@ -95,10 +95,8 @@ fn a_footprint_names_exactly_the_rows_of_its_request() {
         let request = random_request(&mut chance, &world.twin.model);
         let rules = world.twin.model.rules;
         let footprint = Footprint::of_commit(&request.commit(), &policy(rules));
-        let guards = request.changes.iter().map(|change| match change {
-            Change::Advance(guard) => guard.clone(),
-            other => oracle::guard_of(rules.guard, other.key().unwrap()),
-        });
+        let guards = request.changes.iter();
+        let guards = guards.filter_map(|change| oracle::touches(rules.guard, change));
         let guards: BTreeSet<Bytes> = guards.collect();
         let named = footprint.guards.iter().map(|g| g.as_bytes().to_vec());
         assert!(named.eq(guards));
@@ -124,6 +122,16 @@ fn a_footprint_names_exactly_the_rows_of_its_request() {
         let needs = footprint.prefixes.iter();
         let needs = needs.map(|n| (n.prefix.as_bytes().to_vec(), n.since.get()));
         assert!(needs.eq(prefixes));
+        let changed = request.changes.iter().filter_map(Change::intent);
+        let used = request.intent.iter().map(|(id, ..)| id);
+        let intents: BTreeSet<Bytes> = changed.chain(used).cloned().collect();
+        assert!(
+            footprint
+                .intents
+                .iter()
+                .map(|id| id.as_bytes().to_vec())
+                .eq(intents)
+        );
     }
 }
 

@@ -5,9 +5,11 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use highwater_core::{
-    Admission, Change, DestinationId, Domain, DomainId, DomainName, DomainState, EpochEntry,
-    EpochTable, Fence, FenceChange, Generation, GuardRule, Holder, HolderBinding, Metadata,
-    Metageneration, Policy, Record, RecordChange, Term, Value,
+    Admission, Authority, Binding, Change, Configuration, DestinationId, Digest, Domain, DomainId,
+    DomainName, DomainState, Ending, EpochEntry, EpochTable, Fence, FenceChange, Generation,
+    GuardReceipt, GuardRule, Holder, HolderBinding, Input, InputName, InputReceipt, IntentChange,
+    IntentRecord, IntentState, IntentStep, Metadata, Metageneration, Owner, Policy, Receipt,
+    Record, RecordChange, Step, StepRecord, Term, Value, Work, WriteReceipt,
 };
 
 use crate::raw;
@@ -77,6 +79,103 @@ pub(crate) fn domains() -> Vec<(Vec<u8>, Domain)> {
     ]
 }
 
+/// The id of the frozen intents.
+pub(crate) const INTENT: &[u8] = b"close/job-7";
+
+pub(crate) fn intents() -> Vec<(Vec<u8>, IntentRecord)> {
+    let input = |key: &[u8], generation| Input::Key {
+        key: raw::key(key),
+        generation: Generation::new(generation),
+    };
+    let holder = fence(42, b"worker-a");
+    let binding = Binding {
+        work: Work::under(raw::guard(b"job-7"))
+            .configured(Configuration::new("v1").unwrap())
+            .from_input(input(b"job-7/in", R + 5))
+            .from_input(input(b"job-7/new", 0))
+            .from_input(Input::Named {
+                name: InputName::new("image").unwrap(),
+                digest: Digest::new([0xD1; 32]),
+            }),
+        authority: Authority::new(holder.term, holder.holder),
+    };
+    let steps = [step(1, first_receipt()), step(2, receipt(2, R + 8))];
+    let full = IntentRecord {
+        state: IntentState::Indeterminate {
+            owner: Owner::new("ops").unwrap(),
+            review_at_ms: 0x0102_0304_0506_0708,
+        },
+        binding: Some(Arc::new(binding)),
+        steps: steps.map(Arc::new).into(),
+        changed_at: raw::revision(R + 9),
+    };
+    let plain = IntentRecord {
+        state: IntentState::Ended(Ending::Completed),
+        binding: None,
+        steps: Vec::new(),
+        changed_at: raw::revision(R + 9),
+    };
+    vec![(frozen!("intent"), full), (frozen!("intent-plain"), plain)]
+}
+
+fn step(number: u32, receipt: Receipt) -> StepRecord {
+    StepRecord {
+        step: Step::new(number).unwrap(),
+        digest: Digest::new([0xC0 | u8::try_from(number).unwrap(); 32]),
+        receipt,
+    }
+}
+
+fn receipt(number: u32, revision: u64) -> Receipt {
+    let id: Vec<u8> = (0xA0..0xB0).collect();
+    Receipt {
+        destination: DestinationId::new(id.try_into().unwrap()),
+        incarnation: raw::incarnation(2, 0x77),
+        domain: DomainName::new("jobs").unwrap(),
+        revision: raw::revision(revision),
+        intent: Some(IntentStep {
+            id: raw::intent(INTENT),
+            step: Step::new(number).unwrap(),
+        }),
+        guards: Vec::new(),
+        inputs: Vec::new(),
+        writes: Vec::new(),
+        replayed: false,
+        advisory_time_ms: None,
+    }
+}
+
+fn first_receipt() -> Receipt {
+    let guard = |name: &[u8], previous| GuardReceipt {
+        guard: raw::guard(name),
+        fence: fence(42, b"worker-a"),
+        previous,
+    };
+    let input = |key: &[u8], generation| InputReceipt {
+        key: raw::key(key),
+        generation: Generation::new(generation),
+    };
+    let write = |key: &[u8], generation, metageneration, previous| WriteReceipt {
+        key: raw::key(key),
+        generation: Generation::new(generation),
+        metageneration: Metageneration::new(metageneration),
+        previous: Generation::new(previous),
+    };
+    Receipt {
+        guards: vec![
+            guard(b"job-7", None),
+            guard(b"job-8", Some(fence(41, &[0x00, 0xFF]))),
+        ],
+        inputs: vec![input(b"job-7/in", R + 5), input(b"job-7/new", 0)],
+        writes: vec![
+            write(b"job-7/out", R + 7, 1, 0),
+            write(b"job-8", 0, 0, R + 6),
+        ],
+        advisory_time_ms: Some(1_700_000_000_000),
+        ..receipt(1, R + 7)
+    }
+}
+
 /// Bytes, revision and change of each kind of effect.
 pub(crate) fn effects() -> Vec<(Vec<u8>, u64, Change)> {
     let id: Vec<u8> = (0xA0..0xB0).collect();
@@ -107,13 +206,27 @@ pub(crate) fn effects() -> Vec<(Vec<u8>, u64, Change)> {
             raise(b"", fence(42, b"worker-a")),
             raise(b"job-7", fence(u64::MAX - 1, &[0x00, 0xFF])),
         ],
+        intents: Vec::new(),
     };
     let nothing = Change::Commit {
         domain: DomainId::new(1).unwrap(),
         records: Vec::new(),
         fences: Vec::new(),
+        intents: Vec::new(),
+    };
+    let change = |id: &[u8], record| IntentChange {
+        id: raw::intent(id),
+        record: Arc::new(record),
+    };
+    let [(_, full), (_, plain)] = intents().try_into().unwrap();
+    let noted = Change::Commit {
+        domain: DomainId::new(3).unwrap(),
+        records: Vec::new(),
+        fences: Vec::new(),
+        intents: vec![change(b"a", plain), change(INTENT, full)],
     };
     vec![
+        (frozen!("effect-intents"), R + 9, noted),
         (frozen!("effect-genesis"), 2 * R, genesis),
         (
             frozen!("effect-domain"),

@@ -11,7 +11,7 @@ use highwater_core::{
 
 use crate::generate::Chance;
 use crate::oracle::{Model, Rules};
-use crate::raw::{self, Auth, Auths, Bytes, Change, Cond, Request, auth};
+use crate::raw::{self, Auth, Auths, Bytes, Change, Cond, Request, Task, auth};
 use crate::twin::{HERE, MARK, START, Twin, VALUE_MAX, name, policy};
 
 /// How many histories, unless `HIGHWATER_HISTORIES` says another number.
@@ -21,6 +21,8 @@ const STEPS: usize = 80;
 const KEYS: [&str; 10] = [
     "a", "a/", "a/b", "a/b/c", "a/b/d", "a/c", "b", "b/a", "/", "ab",
 ];
+/// As many as there are, so that some have ended and some haven't.
+const INTENTS: [&str; 6] = ["i", "j", "k", "l", "m", "n"];
 const HOLDERS: [&str; 4] = ["w", "w/1", "w/2", "x"];
 
 pub(crate) struct World {
@@ -99,6 +101,7 @@ impl World {
         );
         match verdict {
             Verdict::Rejected(rejection) => rejection.reason.code(),
+            Verdict::Replayed(_) => "Replayed",
             Verdict::Accepted(accepted) => {
                 let mut bytes = Vec::new();
                 encode_effect(&accepted.effect, &mut bytes);
@@ -136,7 +139,26 @@ fn random_authority(chance: &mut Chance, model: &Model) -> Auth {
 fn random_change(chance: &mut Chance, model: &Model) -> Change {
     let key: Bytes = chance.pick(&KEYS).into();
     let text = chance.pick(&["", "text", "json"]).to_owned();
-    match chance.below(10) {
+    let id = chance.pick(&INTENTS).into();
+    let bound = match model.intents.get(&id) {
+        Some(plan) if !chance.one_in(4) => plan.binding.as_ref().map(|b| b.0.guard.clone()),
+        _ => chance.pick(&[None, Some(crate::oracle::guard_of(model.rules.guard, &key))]),
+    };
+    match chance.below(13) {
+        10 => Change::Bind(
+            id,
+            Task {
+                guard: crate::oracle::guard_of(model.rules.guard, &key),
+                inputs: vec![(key, model.revision)],
+                configuration: chance.pick(&[None, Some(b"v1".to_vec())]),
+            },
+        ),
+        11 if chance.one_in(2) => Change::Close(
+            id,
+            bound,
+            chance.pick(&["completed", "superseded", "rejected"]),
+        ),
+        12 if chance.one_in(2) => Change::Suspend(id, bound, b"ops".to_vec(), chance.next() % 3),
         0 | 1 => Change::Delete(key),
         2 => Change::SetMetadata(key, text),
         3 => Change::Advance(crate::oracle::guard_of(model.rules.guard, &key)),
@@ -204,9 +226,8 @@ pub(crate) fn random_request(chance: &mut Chance, model: &Model) -> Request {
         1..=3 => {
             let mut list = Vec::new();
             for change in &request.changes {
-                let guard = match change {
-                    Change::Advance(guard) => guard.clone(),
-                    other => crate::oracle::guard_of(model.rules.guard, other.key().unwrap()),
+                let Some(guard) = crate::oracle::touches(model.rules.guard, change) else {
+                    continue;
                 };
                 if list.iter().all(|(named, _)| *named != guard) {
                     list.push((guard, random_authority(chance, model)));
@@ -216,6 +237,24 @@ pub(crate) fn random_request(chance: &mut Chance, model: &Model) -> Request {
         }
         _ => Auths::One(auth),
     };
+    if chance.one_in(5) {
+        let id: Bytes = chance.pick(&INTENTS).into();
+        let steps = model.intents.get(&id).map_or(0, |plan| plan.steps.len());
+        let next = u32::try_from(steps).unwrap() + 1;
+        let step = chance.pick(&[next, next, next, next.saturating_sub(1).max(1), next + 1]);
+        request.intent = Some((id, step.min(64), chance.one_in(12)));
+    }
+    let before = model.intents.values().flat_map(|plan| &plan.steps);
+    if chance.one_in(16)
+        && let Some((asked, statement)) = before.last()
+    {
+        let (id, step) = statement.intent.clone().unwrap();
+        (request.changes, request.conds) = (asked.0.clone(), asked.1.clone());
+        request.intent = Some((id, step, asked.2));
+        if chance.one_in(4) {
+            request.conds.pop();
+        }
+    }
     if chance.one_in(40) {
         request.destination = Some((HERE.0, HERE.1, chance.pick(&[HERE.2, 1])));
     }
@@ -254,6 +293,10 @@ fn random_histories_go_as_the_oracle_says() {
         "WrongHolder",
         "ConditionFailed",
         "TooOld",
+        "Replayed",
+        "IntentConflict",
+        "IntentClosed",
+        "UnknownIntent",
     ] {
         assert!(outcomes.contains_key(code), "no {code} in {outcomes:?}");
     }

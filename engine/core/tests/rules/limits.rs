@@ -2,12 +2,13 @@
 
 use highwater_core::limits::{
     CONDITIONS_MAX, CONTENT_TYPE_BYTES_MAX, DOMAIN_NAME_BYTES_MAX, HOLDER_BYTES_MAX,
-    IDENTITY_BYTES_MAX, KEY_BYTES_MAX, LABEL_NAME_BYTES_MAX, LABEL_VALUE_BYTES_MAX, LABELS_MAX,
-    MUTATIONS_MAX, VALUE_BYTES_DEFAULT, VALUE_BYTES_MAX,
+    IDENTITY_BYTES_MAX, INTENT_BYTES_MAX, INTENT_ID_BYTES_MAX, KEY_BYTES_MAX, LABEL_NAME_BYTES_MAX,
+    LABEL_VALUE_BYTES_MAX, LABELS_MAX, MUTATIONS_MAX, VALUE_BYTES_DEFAULT, VALUE_BYTES_MAX,
 };
 use highwater_core::{
-    Admission, DomainName, Guard, GuardRule, Holder, HolderBinding, Identity, Key, Limits,
-    Metadata, MetadataError, NameError, Prefix, Value,
+    Admission, Configuration, DomainName, Guard, GuardRule, Holder, HolderBinding, Identity,
+    InputName, IntentId, Key, Limits, Metadata, MetadataError, NameError, Owner, Prefix, Step,
+    Value,
 };
 
 use crate::oracle::Rules;
@@ -22,6 +23,12 @@ fn the_bounds_are_those_of_the_contract() {
     assert_eq!(VALUE_BYTES_DEFAULT, 1_048_576);
     assert_eq!(VALUE_BYTES_MAX, 16 * 1_048_576);
     assert_eq!(Limits::default().value_bytes, 1_048_576);
+    assert_eq!((INTENT_ID_BYTES_MAX, INTENT_BYTES_MAX), (256, 262_144));
+    for (number, there_is) in [(0, false), (1, true), (64, true), (65, false)] {
+        assert_eq!(Step::new(number).map(Step::get), there_is.then_some(number));
+    }
+    assert_eq!(Step::FIRST.next(), Step::new(2));
+    assert_eq!(Step::new(64).and_then(Step::next), None);
 }
 
 type Make = fn(&[u8]) -> Result<usize, NameError>;
@@ -36,7 +43,7 @@ fn names_are_as_long_as_their_kind_allows() {
         let text = std::str::from_utf8(bytes).unwrap();
         DomainName::new(text).map(|name| name.as_str().len())
     };
-    let kinds: [(&str, usize, usize, Make); 7] = [
+    let kinds: [(&str, usize, usize, Make); 11] = [
         ("key", 1, KEY_BYTES_MAX, |b| length(Key::new(b))),
         ("guard", 0, KEY_BYTES_MAX, |b| length(Guard::new(b))),
         ("prefix", 0, KEY_BYTES_MAX, |b| length(Prefix::new(b))),
@@ -44,6 +51,10 @@ fn names_are_as_long_as_their_kind_allows() {
         ("identity", 1, IDENTITY_BYTES_MAX, |b| {
             length(Identity::new(b))
         }),
+        ("intent", 1, 256, |b| length(IntentId::new(b))),
+        ("owner", 1, 256, |b| length(Owner::new(b))),
+        ("name of an input", 1, 256, |b| length(InputName::new(b))),
+        ("configuration", 1, 256, |b| length(Configuration::new(b))),
         ("value", 0, VALUE_BYTES_MAX, |b| length(Value::new(b))),
         ("domain name", 1, DOMAIN_NAME_BYTES_MAX, domain),
     ];

@@ -19,6 +19,10 @@ mod guards;
 #[cfg(test)]
 mod histories;
 #[cfg(test)]
+mod intents;
+#[cfg(test)]
+mod intents_kept;
+#[cfg(test)]
 mod invariants;
 #[cfg(test)]
 mod limits;
@@ -26,6 +30,8 @@ mod limits;
 mod oracle;
 #[cfg(test)]
 mod order;
+#[cfg(test)]
+mod plans;
 #[cfg(test)]
 mod raw;
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use highwater_core::{Admission, Availability, DomainState, GuardRule, HolderBinding};
 
-use crate::raw::{Auth, Auths, Bytes, Change, Cond, Request};
+use crate::plans::{Plan, Statement};
+use crate::raw::{Auth, Auths, Bytes, Change, Cond, Request, key_of, prefix_of, presented};
 
 /// The last 48 bits of a revision count the commits of an incarnation.
 const COUNTER_END: u64 = 0xFFFF_FFFF_FFFF;
@@ -46,6 +47,7 @@ pub(crate) struct Model {
     pub(crate) fences: BTreeMap<Bytes, Auth>,
     /// Every change of a key there ever was, oldest first.
     pub(crate) history: Vec<(u64, Bytes)>,
+    pub(crate) intents: BTreeMap<Bytes, Plan>,
 }
 
 /// A refusal: the reason's code, and what it is about.
@@ -60,15 +62,9 @@ pub(crate) struct Refusal {
     pub(crate) presented: Option<Auth>,
     /// Which condition.
     pub(crate) index: Option<usize>,
-}
-
-/// What is stated of an accepted commit.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Statement {
-    pub(crate) guards: Vec<(Bytes, Auth, Option<Auth>)>,
-    pub(crate) inputs: Vec<(Bytes, u64)>,
-    /// Key, generation, metageneration, previous generation.
-    pub(crate) writes: Vec<(Bytes, u64, u64, u64)>,
+    pub(crate) intent: Option<Bytes>,
+    /// In what an intent differs, or what it is in, and for which mutation.
+    pub(crate) about: Option<(String, Option<usize>)>,
 }
 
 enum Truth {
@@ -77,7 +73,7 @@ enum Truth {
     TooOld,
 }
 
-fn refusal(code: &'static str) -> Refusal {
+pub(crate) fn refusal(code: &'static str) -> Refusal {
     Refusal {
         code,
         ..Refusal::default()
@@ -93,6 +89,14 @@ pub(crate) fn guard_of(rule: GuardRule, key: &[u8]) -> Bytes {
             let parts: Vec<&[u8]> = key.split(|byte| *byte == delimiter).collect();
             parts[..parts.len().min(depth.into())].join(&delimiter)
         }
+    }
+}
+
+/// The guard that a change touches.
+pub(crate) fn touches(rule: GuardRule, change: &Change) -> Option<Bytes> {
+    match change.key() {
+        Some(key) => Some(guard_of(rule, key)),
+        None => change.names().cloned(),
     }
 }
 
@@ -115,12 +119,21 @@ impl Model {
         let refused = Self::malformed(self, request)
             .or_else(|| self.elsewhere(request))
             .or_else(|| self.strange_guard(request, &touched))
+            .or_else(|| self.other_outcome(request));
+        if refused.is_none()
+            && let Some(statement) = self.replayed(request)
+        {
+            return Ok((self.clone(), statement));
+        }
+        let refused = refused
             .or_else(|| self.closed(request))
             .or_else(|| self.incomplete_request(request))
             .or_else(|| self.other_epoch(request, &touched))
             .or_else(|| self.fenced_out(request, &touched))
             .or_else(|| self.condition_fails(request))
-            .or_else(|| self.exhausted(request));
+            .or_else(|| self.unfit_intent(request))
+            .or_else(|| self.exhausted(request))
+            .or_else(|| self.overfull_intent(request, &touched));
         match refused {
             Some(refusal) => Err(Box::new(refusal)),
             None => Ok(self.accepted(request, &touched)),
@@ -128,11 +141,10 @@ impl Model {
     }
 
     fn touched(&self, request: &Request) -> BTreeSet<Bytes> {
-        let guard = |change: &Change| match change {
-            Change::Advance(guard) => guard.clone(),
-            other => guard_of(self.rules.guard, other.key().unwrap()),
-        };
-        request.changes.iter().map(guard).collect()
+        let guards = request.changes.iter();
+        guards
+            .filter_map(|change| touches(self.rules.guard, change))
+            .collect()
     }
 
     fn malformed(&self, request: &Request) -> Option<Refusal> {
@@ -151,7 +163,8 @@ impl Model {
             let (value, text) = match change {
                 Change::Put(_, value, text) => (value.len(), text.len()),
                 Change::SetMetadata(_, text) => (0, text.len()),
-                Change::Delete(_) | Change::Advance(_) => (0, 0),
+                Change::Bind(_, task) => (0, crate::plans::bytes(task)),
+                _ => (0, 0),
             };
             if value > self.value_max {
                 return Some(malformed("ValueTooLarge"));
@@ -175,7 +188,10 @@ impl Model {
             Auths::None | Auths::One(_) => Vec::new(),
         };
         let twice = |list: &[Bytes]| list.iter().collect::<BTreeSet<_>>().len() < list.len();
-        (twice(&raised) || twice(&named)).then(|| malformed("DuplicateGuard"))
+        if twice(&raised) || twice(&named) {
+            return Some(malformed("DuplicateGuard"));
+        }
+        crate::plans::malformed(request).map(malformed)
     }
 
     fn elsewhere(&self, request: &Request) -> Option<Refusal> {
@@ -191,7 +207,7 @@ impl Model {
             ..refusal("Malformed")
         };
         for change in &request.changes {
-            if let Change::Advance(guard) = change
+            if let Some(guard) = change.names()
                 && !is_guard(self.rules.guard, guard)
             {
                 return Some(malformed("NoSuchGuard"));
@@ -205,8 +221,13 @@ impl Model {
     }
 
     fn closed(&self, request: &Request) -> Option<Refusal> {
-        let adds = |c: &Change| matches!(c, Change::Put(..) | Change::SetMetadata(..));
-        let grows = request.changes.iter().any(adds);
+        let adds = |c: &Change| {
+            matches!(
+                c,
+                Change::Put(..) | Change::SetMetadata(..) | Change::Bind(..)
+            )
+        };
+        let grows = request.intent.is_some() || request.changes.iter().any(adds);
         let recovering = self.availability == Availability::RecoveryRequired
             || self.state == DomainState::RecoveryRequired;
         let closed = [
@@ -225,10 +246,10 @@ impl Model {
 
     fn incomplete_request(&self, request: &Request) -> Option<Refusal> {
         for change in &request.changes {
-            let (guard, advances) = match change {
-                Change::Advance(guard) => (guard.clone(), true),
-                other => (guard_of(self.rules.guard, other.key().unwrap()), false),
+            let Some(guard) = touches(self.rules.guard, change) else {
+                continue;
             };
+            let advances = matches!(change, Change::Advance(_) | Change::Bind(..));
             let fenced = self.rules.admission == Admission::Fenced;
             if (fenced || advances) && presented(request, &guard).is_none() {
                 return Some(Refusal {
@@ -400,10 +421,16 @@ impl Model {
         any.then(|| refusal("MetagenerationExhausted"))
     }
 
-    fn accepted(&self, request: &Request, touched: &BTreeSet<Bytes>) -> (Self, Statement) {
+    pub(crate) fn accepted(
+        &self,
+        request: &Request,
+        touched: &BTreeSet<Bytes>,
+    ) -> (Self, Statement) {
         let mut next = self.clone();
         let mut statement = Statement::default();
         next.revision += 1;
+        statement.revision = next.revision;
+        statement.intent = request.intent.as_ref().map(|i| (i.0.clone(), i.1));
         for guard in touched {
             if let Some(auth) = presented(request, guard) {
                 let previous = next.fences.insert(guard.clone(), auth.clone());
@@ -429,6 +456,7 @@ impl Model {
                 ));
             }
         }
+        next.note_intents(request, &statement);
         (next, statement)
     }
 
@@ -458,40 +486,10 @@ impl Model {
                     return;
                 }
             }
-            Change::Advance(_) => return,
+            Change::Advance(_) | Change::Bind(..) | Change::Close(..) | Change::Suspend(..) => {
+                return;
+            }
         }
         self.history.push((revision, change.key().unwrap().clone()));
-    }
-}
-
-/// The authority presented for a guard.
-pub(crate) fn presented<'a>(request: &'a Request, guard: &[u8]) -> Option<&'a Auth> {
-    match &request.auth {
-        Auths::None => None,
-        Auths::One(auth) => Some(auth),
-        Auths::PerGuard(list) => list
-            .iter()
-            .find(|(name, _)| name == guard)
-            .map(|(_, auth)| auth),
-    }
-}
-
-pub(crate) fn key_of(cond: &Cond) -> Option<&Bytes> {
-    match cond {
-        Cond::GenerationIs(key, _)
-        | Cond::GenerationIsNot(key, _)
-        | Cond::MetagenerationIs(key, _)
-        | Cond::MetagenerationIsNot(key, _)
-        | Cond::WrittenUnder(key, _)
-        | Cond::DigestOf(key, _)
-        | Cond::KeySince(key, _) => Some(key),
-        Cond::PrefixSince(..) => None,
-    }
-}
-
-fn prefix_of(cond: &Cond) -> Option<&Bytes> {
-    match cond {
-        Cond::PrefixSince(prefix, _) => Some(prefix),
-        _ => None,
     }
 }

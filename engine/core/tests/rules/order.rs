@@ -6,7 +6,7 @@ use highwater_core::{
 
 use crate::counters::{END, age, wear_out};
 use crate::oracle::Rules;
-use crate::raw::{Auth, Auths, Change, Cond, Request, advance, auth, label, put, request};
+use crate::raw::{Auth, Auths, Change, Cond, Request, advance, auth, label, put, request, task};
 use crate::twin::{MARK, START, Twin, malformed};
 
 /// The mark of the second, current epoch.
@@ -37,6 +37,12 @@ pub(crate) enum Breach {
     TooOld,
     RevisionExhausted,
     MetagenerationExhausted,
+    StepOutOfOrder,
+    StepOfEnded,
+    UnknownIntent,
+    BoundOtherwise,
+    EndedTwice,
+    IntentExhausted,
 }
 
 /// What a breach occupies that another can't use at the same time.
@@ -45,34 +51,41 @@ enum Slot {
     Own,
     Availability,
     State,
+    Intent,
 }
 
 use Breach as B;
 
 /// Every breach with the step that finds it, in the order in which the rules are to be judged.
-pub(crate) const BREACHES: [(Breach, u8, &str); 22] = [
-    (B::DuplicateKey, 1, "Malformed"),
-    (B::WrongDestination, 2, "WrongDestination"),
-    (B::UnknownDomain, 2, "UnknownDomain"),
-    (B::NoSuchGuard, 3, "Malformed"),
-    (B::Poisoned, 4, "Poisoned"),
-    (B::RecoveryOfDestination, 4, "RecoveryRequired"),
-    (B::RecoveryOfDomain, 4, "RecoveryRequired"),
-    (B::Frozen, 4, "Frozen"),
-    (B::Overloaded, 4, "Overloaded"),
-    (B::DiskFull, 4, "DiskFull"),
-    (B::AuthorityRequired, 5, "AuthorityRequired"),
-    (B::PreconditionRequired, 5, "PreconditionRequired"),
-    (B::StaleEpoch, 6, "StaleEpoch"),
-    (B::UnknownEpoch, 6, "UnknownEpoch"),
-    (B::StaleTerm, 7, "StaleTerm"),
-    (B::HolderConflict, 7, "HolderConflict"),
-    (B::SequenceJump, 7, "SequenceJump"),
-    (B::WrongHolder, 7, "WrongHolder"),
-    (B::ConditionFailed, 8, "ConditionFailed"),
-    (B::TooOld, 8, "TooOld"),
-    (B::RevisionExhausted, 9, "RevisionExhausted"),
-    (B::MetagenerationExhausted, 9, "MetagenerationExhausted"),
+pub(crate) const BREACHES: [(Breach, u8, &str); 28] = [
+    (B::DuplicateKey, 10, "Malformed"),
+    (B::WrongDestination, 20, "WrongDestination"),
+    (B::UnknownDomain, 20, "UnknownDomain"),
+    (B::NoSuchGuard, 25, "Malformed"),
+    (B::StepOutOfOrder, 30, "IntentConflict"),
+    (B::StepOfEnded, 30, "IntentClosed"),
+    (B::Poisoned, 40, "Poisoned"),
+    (B::RecoveryOfDestination, 40, "RecoveryRequired"),
+    (B::RecoveryOfDomain, 40, "RecoveryRequired"),
+    (B::Frozen, 40, "Frozen"),
+    (B::Overloaded, 40, "Overloaded"),
+    (B::DiskFull, 40, "DiskFull"),
+    (B::AuthorityRequired, 50, "AuthorityRequired"),
+    (B::PreconditionRequired, 50, "PreconditionRequired"),
+    (B::StaleEpoch, 60, "StaleEpoch"),
+    (B::UnknownEpoch, 60, "UnknownEpoch"),
+    (B::StaleTerm, 70, "StaleTerm"),
+    (B::HolderConflict, 70, "HolderConflict"),
+    (B::SequenceJump, 70, "SequenceJump"),
+    (B::WrongHolder, 70, "WrongHolder"),
+    (B::ConditionFailed, 80, "ConditionFailed"),
+    (B::TooOld, 80, "TooOld"),
+    (B::UnknownIntent, 85, "UnknownIntent"),
+    (B::BoundOtherwise, 85, "IntentConflict"),
+    (B::EndedTwice, 85, "IntentClosed"),
+    (B::RevisionExhausted, 90, "RevisionExhausted"),
+    (B::MetagenerationExhausted, 90, "MetagenerationExhausted"),
+    (B::IntentExhausted, 95, "IntentExhausted"),
 ];
 
 impl Breach {
@@ -82,6 +95,7 @@ impl Breach {
                 Slot::Availability
             }
             B::RecoveryOfDomain | B::Frozen => Slot::State,
+            B::StepOutOfOrder | B::StepOfEnded | B::IntentExhausted => Slot::Intent,
             _ => Slot::Own,
         }
     }
@@ -152,6 +166,15 @@ impl Case {
                 wear_out(twin, name.as_bytes()[0], u64::MAX);
                 done
             }
+            B::StepOfEnded | B::BoundOtherwise | B::EndedTwice => {
+                let step = holders_put("s", 1, "w").step(name, 1);
+                let ends = breach != B::BoundOtherwise;
+                let mut step = if ends { step.completing() } else { step };
+                let row = twin.model.rows.get(b"s".as_slice());
+                let generation = row.map_or(0, |row| row.generation);
+                step.conds = vec![Cond::GenerationIs(b"s".to_vec(), generation)];
+                twin.step(&step)
+            }
             _ => done,
         };
         assert!(done, "{breach:?}");
@@ -192,12 +215,30 @@ impl Case {
             B::TooOld => self.request.conds.push(old_moment),
             B::RevisionExhausted => age(&mut self.twin, END, b'z'),
             B::MetagenerationExhausted => self.change(name, label(name, "t"), current(1, "w")),
+            B::StepOutOfOrder => self.request.intent = Some((name.into(), 2, false)),
+            B::StepOfEnded => self.request.intent = Some((name.into(), 2, true)),
+            B::UnknownIntent | B::EndedTwice => {
+                let close = Change::Close(name.into(), None, "cancelled");
+                self.request.changes.push(close);
+            }
+            B::BoundOtherwise => {
+                let bind = Change::Bind(name.into(), task(name));
+                self.change_without_condition(name, bind, current(1, "w"));
+            }
+            B::IntentExhausted => {
+                self.request.intent = Some((name.into(), 1, false));
+                for number in 0..130 {
+                    let key = format!("{name}{number:01023}").into_bytes();
+                    self.request.conds.push(Cond::GenerationIs(key.clone(), 0));
+                    self.request.changes.push(Change::Delete(key));
+                }
+            }
         }
     }
 
     pub(crate) fn reason(&self) -> Option<Reason> {
         match self.twin.judge(&self.request) {
-            Verdict::Accepted(_) => None,
+            Verdict::Accepted(_) | Verdict::Replayed(_) => None,
             Verdict::Rejected(rejection) => Some(rejection.reason),
         }
     }
@@ -251,7 +292,7 @@ fn of_two_breaches_the_earlier_step_is_the_reason() {
             pairs += 1;
         }
     }
-    assert_eq!(pairs, 22 * 21 / 2 - 6 - 1);
+    assert_eq!(pairs, 28 * 27 / 2 - 6 - 1 - 3);
 }
 
 /// On one guard, the fence speaks before the caller's identity does.

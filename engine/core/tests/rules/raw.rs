@@ -2,10 +2,10 @@
 //! on these alone, so that no type of the core can lend it a comparison.
 
 use highwater_core::{
-    Authorities, Authority, Commit, Condition, DestinationId, Digest, DomainName, Epoch, EpochMark,
-    EpochNumber, ExpectedDestination, Fence, Generation, Guard, Holder, Identity, Incarnation,
-    IncarnationMark, IncarnationNumber, Key, Metadata, Metageneration, Mutation, Prefix, Revision,
-    Sequence, Term, Value,
+    Authorities, Authority, Commit, Condition, Configuration, DestinationId, Digest, DomainName,
+    Ending, Epoch, EpochMark, EpochNumber, ExpectedDestination, Fence, Generation, Guard, Holder,
+    Identity, Incarnation, IncarnationMark, IncarnationNumber, Input, IntentId, Key, Metadata,
+    Metageneration, Mutation, Owner, Prefix, Revision, Sequence, Step, Term, Value, Work,
 };
 
 pub(crate) type Bytes = Vec<u8>;
@@ -27,7 +27,7 @@ pub(crate) enum Auths {
 }
 
 /// A condition; the number 0 stands for "doesn't exist".
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cond {
     GenerationIs(Bytes, u64),
     GenerationIsNot(Bytes, u64),
@@ -40,20 +40,49 @@ pub(crate) enum Cond {
     PrefixSince(Bytes, u64),
 }
 
-/// A mutation; the text is a content type, empty for none.
-#[derive(Clone, Debug)]
+/// What an intent is bound to: a guard, keys with their generations, a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Task {
+    pub(crate) guard: Bytes,
+    pub(crate) inputs: Vec<(Bytes, u64)>,
+    pub(crate) configuration: Option<Bytes>,
+}
+
+/// A mutation; the text is a content type, empty for none, or an ending.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Put(Bytes, Bytes, String),
     Delete(Bytes),
     SetMetadata(Bytes, String),
     Advance(Bytes),
+    Bind(Bytes, Task),
+    Close(Bytes, Option<Bytes>, &'static str),
+    /// With owner and time of review.
+    Suspend(Bytes, Option<Bytes>, Bytes, u64),
 }
 
 impl Change {
     pub(crate) fn key(&self) -> Option<&Bytes> {
         match self {
             Self::Put(key, ..) | Self::Delete(key) | Self::SetMetadata(key, _) => Some(key),
-            Self::Advance(_) => None,
+            Self::Advance(_) | Self::Bind(..) | Self::Close(..) | Self::Suspend(..) => None,
+        }
+    }
+
+    pub(crate) fn intent(&self) -> Option<&Bytes> {
+        match self {
+            Self::Bind(id, _) | Self::Close(id, ..) | Self::Suspend(id, ..) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// The guard that it names itself.
+    pub(crate) fn names(&self) -> Option<&Bytes> {
+        match self {
+            Self::Advance(guard) => Some(guard),
+            Self::Bind(_, task) => Some(&task.guard),
+            Self::Close(_, guard, _) | Self::Suspend(_, guard, ..) => guard.as_ref(),
+            Self::Put(..) | Self::Delete(_) | Self::SetMetadata(..) => None,
         }
     }
 }
@@ -67,6 +96,8 @@ pub(crate) struct Request {
     pub(crate) caller: Option<Bytes>,
     pub(crate) conds: Vec<Cond>,
     pub(crate) changes: Vec<Change>,
+    /// Intent, step, and whether it completes it.
+    pub(crate) intent: Option<(Bytes, u32, bool)>,
 }
 
 pub(crate) fn auth(epoch: u64, mark: u64, sequence: u64, holder: &str) -> Auth {
@@ -103,6 +134,16 @@ pub(crate) fn request(changes: Vec<Change>) -> Request {
         caller: None,
         conds: Vec::new(),
         changes,
+        intent: None,
+    }
+}
+
+/// Work under a guard, without inputs.
+pub(crate) fn task(guard: &str) -> Task {
+    Task {
+        guard: guard.into(),
+        inputs: Vec::new(),
+        configuration: None,
     }
 }
 
@@ -122,6 +163,17 @@ impl Request {
         self
     }
 
+    /// As a step of an intent.
+    pub(crate) fn step(mut self, id: &str, step: u32) -> Self {
+        self.intent = Some((id.into(), step, false));
+        self
+    }
+
+    pub(crate) fn completing(mut self) -> Self {
+        self.intent.as_mut().unwrap().2 = true;
+        self
+    }
+
     pub(crate) fn commit(&self) -> Commit {
         let mut commit = Commit::new(DomainName::new(&self.domain).unwrap());
         commit.destination = self.destination.map(expected);
@@ -136,12 +188,22 @@ impl Request {
         };
         commit.conditions = self.conds.iter().map(condition).collect();
         commit.mutations = self.changes.iter().map(mutation).collect();
+        if let Some((id, step, completes)) = &self.intent {
+            commit = commit.for_intent(intent(id), Step::new(*step).unwrap());
+            if *completes {
+                commit = commit.completing();
+            }
+        }
         commit
     }
 }
 
 pub(crate) fn key(bytes: &[u8]) -> Key {
     Key::new(bytes).unwrap()
+}
+
+pub(crate) fn intent(bytes: &[u8]) -> IntentId {
+    IntentId::new(bytes).unwrap()
 }
 
 pub(crate) fn guard(bytes: &[u8]) -> Guard {
@@ -190,14 +252,17 @@ pub(crate) fn revision(raw: u64) -> Revision {
     Revision::new(raw).unwrap()
 }
 
-/// A digest that keeps short values apart: the value itself, its length behind it.
-pub(crate) fn digest(value: &Value) -> Digest {
-    let mut bytes = [0; 32];
-    for (to, from) in bytes.iter_mut().zip(value.as_bytes()) {
-        *to = *from;
+/// A digest that keeps apart what nobody made to collide: four different sums over all bytes.
+pub(crate) fn digest(bytes: &[u8]) -> Digest {
+    let mut lanes = [1_u64, 2, 3, 4];
+    for lane in &mut lanes {
+        for byte in bytes {
+            let mixed = (*lane ^ u64::from(*byte)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            *lane = mixed.rotate_left(29);
+        }
     }
-    bytes[31] = u8::try_from(value.as_bytes().len() % 256).unwrap();
-    Digest::new(bytes)
+    let bytes: Vec<u8> = lanes.iter().flat_map(|lane| lane.to_be_bytes()).collect();
+    Digest::new(bytes.try_into().unwrap())
 }
 
 pub(crate) fn metadata(text: &str) -> Metadata {
@@ -231,7 +296,7 @@ fn condition(cond: &Cond) -> Condition {
         },
         Cond::DigestOf(name, value) => Condition::ValueDigestIs {
             key: key(name),
-            digest: digest(&Value::new(value).unwrap()),
+            digest: digest(value),
         },
         Cond::KeySince(name, since) => Condition::KeyUnchangedSince {
             key: key(name),
@@ -257,5 +322,76 @@ fn mutation(change: &Change) -> Mutation {
             metadata: metadata(text),
         },
         Change::Advance(name) => Mutation::Advance { guard: guard(name) },
+        Change::Bind(id, task) => Mutation::BindIntent {
+            intent: intent(id),
+            work: work(task),
+        },
+        Change::Close(id, named, how) => Mutation::CloseIntent {
+            intent: intent(id),
+            guard: named.as_deref().map(guard),
+            ending: ending(how),
+        },
+        Change::Suspend(id, named, owner, review_at_ms) => Mutation::SuspendIntent {
+            intent: intent(id),
+            guard: named.as_deref().map(guard),
+            owner: Owner::new(owner).unwrap(),
+            review_at_ms: *review_at_ms,
+        },
+    }
+}
+
+pub(crate) const ENDINGS: [(&str, Ending); 4] = [
+    ("completed", Ending::Completed),
+    ("superseded", Ending::Superseded),
+    ("cancelled", Ending::Cancelled),
+    ("rejected", Ending::Rejected),
+];
+
+fn ending(how: &str) -> Ending {
+    ENDINGS.iter().find(|(name, _)| *name == how).unwrap().1
+}
+
+fn work(task: &Task) -> Work {
+    let input = |(name, generation): &(Bytes, u64)| Input::Key {
+        key: key(name),
+        generation: Generation::new(*generation),
+    };
+    let configuration = task.configuration.as_ref();
+    Work {
+        guard: guard(&task.guard),
+        inputs: task.inputs.iter().map(input).collect(),
+        configuration: configuration.map(|c| Configuration::new(c).unwrap()),
+    }
+}
+
+/// The authority presented for a guard.
+pub(crate) fn presented<'a>(request: &'a Request, guard: &[u8]) -> Option<&'a Auth> {
+    match &request.auth {
+        Auths::None => None,
+        Auths::One(auth) => Some(auth),
+        Auths::PerGuard(list) => list
+            .iter()
+            .find(|(name, _)| name == guard)
+            .map(|(_, auth)| auth),
+    }
+}
+
+pub(crate) fn key_of(cond: &Cond) -> Option<&Bytes> {
+    match cond {
+        Cond::GenerationIs(key, _)
+        | Cond::GenerationIsNot(key, _)
+        | Cond::MetagenerationIs(key, _)
+        | Cond::MetagenerationIsNot(key, _)
+        | Cond::WrittenUnder(key, _)
+        | Cond::DigestOf(key, _)
+        | Cond::KeySince(key, _) => Some(key),
+        Cond::PrefixSince(..) => None,
+    }
+}
+
+pub(crate) fn prefix_of(cond: &Cond) -> Option<&Bytes> {
+    match cond {
+        Cond::PrefixSince(prefix, _) => Some(prefix),
+        _ => None,
     }
 }

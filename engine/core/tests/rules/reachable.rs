@@ -3,19 +3,19 @@
 use std::collections::BTreeSet;
 
 use highwater_core::{
-    CreateDomain, EpochMark, Malformed, NameError, Observed, PolicyError, Reason, Rejection, Rule,
-    Unavailable, Verdict, decide,
+    CreateDomain, EpochMark, IntentConflict, Malformed, NameError, Observed, PolicyError, Reason,
+    Rejection, Rule, Unavailable, Verdict, decide,
 };
 
 use crate::order::{BREACHES, Case};
-use crate::raw::{auth, authority, guard, put, request};
+use crate::raw::{Change, auth, authority, guard, put, request};
 use crate::reads::read;
 use crate::twin::{malformed, name, policy};
 
 /// What is written down about a reason: step, code, whether it ends the holder's work. A new reason
 /// doesn't compile until it stands here.
 fn entry(reason: &Reason) -> (Rule, &'static str, bool) {
-    use Rule::{R1, R2, R4, R5, R6, R7, R8, R9};
+    use Rule::{R1, R2, R3, R4, R5, R6, R7, R8, R9};
     match reason {
         Reason::Malformed(_) => (R1, "Malformed", false),
         Reason::WrongDestination => (R2, "WrongDestination", true),
@@ -42,11 +42,19 @@ fn entry(reason: &Reason) -> (Rule, &'static str, bool) {
         Reason::TooOld { .. } => (R8, "TooOld", false),
         Reason::RevisionExhausted => (R9, "RevisionExhausted", false),
         Reason::MetagenerationExhausted => (R9, "MetagenerationExhausted", false),
+        Reason::IntentConflict(IntentConflict::Digest | IntentConflict::Step { .. }) => {
+            (R3, "IntentConflict", false)
+        }
+        Reason::IntentConflict(_) => (R8, "IntentConflict", false),
+        Reason::IntentClosed { mutation: None, .. } => (R3, "IntentClosed", false),
+        Reason::IntentClosed { .. } => (R8, "IntentClosed", false),
+        Reason::UnknownIntent => (R8, "UnknownIntent", false),
+        Reason::IntentExhausted { .. } => (R9, "IntentExhausted", false),
     }
 }
 
 /// How many codes [`entry`] knows.
-const CODES: usize = 23;
+const CODES: usize = 27;
 
 /// One rejection of each reason, each from the core itself.
 fn every_rejection() -> Vec<Rejection> {
@@ -65,7 +73,9 @@ fn every_rejection() -> Vec<Rejection> {
     view.keys.clear();
     match decide(&view, &commit) {
         Verdict::Rejected(rejection) => all.push(*rejection),
-        Verdict::Accepted(_) => panic!("a decision on rows that nobody fetched"),
+        Verdict::Accepted(_) | Verdict::Replayed(_) => {
+            panic!("a decision on rows that nobody fetched")
+        }
     }
     let rules = case.twin.model.rules;
     let create = CreateDomain::new(name(), policy(rules), EpochMark::new(1));
@@ -105,7 +115,8 @@ fn judged(kind: &Malformed) -> bool {
         | Malformed::DuplicateKey(_)
         | Malformed::DuplicateGuard(_)
         | Malformed::UntouchedGuard(_)
-        | Malformed::NoSuchGuard(_) => true,
+        | Malformed::NoSuchGuard(_)
+        | Malformed::DuplicateIntent(_) => true,
         Malformed::Name(_)
         | Malformed::Metadata(_)
         | Malformed::Policy(_)
@@ -128,6 +139,10 @@ fn every_kind_of_malformed_is_reachable() {
         request(vec![put("k", ""), put("k", "")]),
         request(vec![crate::raw::advance("k"), crate::raw::advance("k")]),
         request(vec![crate::raw::advance("")]),
+        request(vec![
+            Change::Close(b"i".to_vec(), None, "rejected"),
+            Change::Close(b"i".to_vec(), None, "rejected"),
+        ]),
         stray,
     ];
     let rules = case.twin.model.rules;
@@ -149,7 +164,7 @@ fn every_kind_of_malformed_is_reachable() {
     let nowhere = read(&[], auth(1, 1, 1, "a"));
     let refused = case.twin.state.admit_read(&nowhere).unwrap_err();
     kinds.insert(malformed(&refused.reason).unwrap());
-    assert_eq!(kinds.len(), 9, "{kinds:?}");
+    assert_eq!(kinds.len(), 10, "{kinds:?}");
 }
 
 /// What a checked constructor refuses becomes a malformed request, with the same sentence.

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
 use highwater_core::{
-    Accepted, Availability, Change as CoreChange, Condition, CreateDomain, DestinationId, Domain,
-    DomainName, DomainState, EpochEntry, EpochMark, EpochTable, GuardReceipt, InputReceipt, Key,
-    Limits, Malformed, Policy, Reason, Receipt, Rejection, State, Verdict, WriteReceipt,
+    Accepted, Availability, Binding, Change as CoreChange, Condition, CreateDomain, DestinationId,
+    Domain, DomainName, DomainState, EpochEntry, EpochMark, EpochTable, GuardReceipt, Input,
+    InputReceipt, IntentConflict, IntentRecord, IntentState, Key, Limits, Malformed, Policy,
+    Reason, Receipt, Rejection, State, Verdict, WriteReceipt,
 };
 
-use crate::oracle::{Model, Refusal, Row, Rules, Statement};
-use crate::raw::{self, Auth, Bytes, Cond, Request};
+use crate::oracle::{Model, Refusal, Row, Rules};
+use crate::plans::{Plan, Statement};
+use crate::raw::{self, Auth, Bytes, Cond, Request, Task};
 
 /// The mark of the first epoch of the domain "d".
 pub(crate) const MARK: u64 = 0x11;
@@ -68,6 +70,7 @@ impl Twin {
             rows: BTreeMap::new(),
             fences: BTreeMap::new(),
             history: Vec::new(),
+            intents: BTreeMap::new(),
         };
         let twin = Self { state, model };
         twin.compare();
@@ -117,7 +120,11 @@ impl Twin {
         let commit = request.commit();
         let verdict = self.state.judge(&commit);
         match (&verdict, self.model.answer(request)) {
-            (Verdict::Accepted(accepted), Ok((next, statement))) => {
+            (Verdict::Replayed(receipt), Ok((next, statement))) if statement.replayed => {
+                assert_eq!(next.revision, self.model.revision);
+                self.compare_receipt(receipt, &statement);
+            }
+            (Verdict::Accepted(accepted), Ok((next, statement))) if !statement.replayed => {
                 self.compare_accepted(accepted, &next, &statement);
             }
             (Verdict::Rejected(rejection), Err(refusal)) => {
@@ -167,6 +174,17 @@ impl Twin {
             .map(|(key, record)| (key.as_bytes().to_vec(), raw_row(record)))
             .collect();
         assert_eq!(rows, model.rows);
+        let intents: Vec<_> = self
+            .state
+            .intents(domain.id)
+            .map(|(id, record)| (id.as_bytes().to_vec(), raw_plan(record)))
+            .collect();
+        let expected = model.intents.iter();
+        assert!(
+            intents
+                .into_iter()
+                .eq(expected.map(|(id, plan)| (id.clone(), told(plan))))
+        );
         let named = model.history.iter().map(|(_, key)| key.clone());
         let guards = named.map(|key| crate::oracle::guard_of(model.rules.guard, &key));
         for guard in guards.chain(model.fences.keys().cloned()) {
@@ -178,7 +196,10 @@ impl Twin {
     fn compare_accepted(&self, accepted: &Accepted, next: &Model, statement: &Statement) {
         assert_eq!(accepted.effect.revision().get(), next.revision);
         let CoreChange::Commit {
-            records, fences, ..
+            records,
+            fences,
+            intents,
+            ..
         } = accepted.effect.change()
         else {
             panic!("a commit has the effect of a commit");
@@ -196,41 +217,24 @@ impl Twin {
             .filter(|(guard, fence)| self.model.fences.get(*guard) != Some(fence))
             .map(|(guard, fence)| (guard.clone(), fence.clone()));
         assert!(raised.eq(expected), "exactly the fences that rise change");
-        self.compare_receipt(&accepted.receipt, next, statement);
+        let noted = intents
+            .iter()
+            .map(|i| (i.id.as_bytes().to_vec(), raw_plan(&i.record)));
+        let expected = next.intents.iter();
+        let expected = expected.filter(|(id, plan)| self.model.intents.get(*id) != Some(plan));
+        assert!(
+            noted.eq(expected.map(|(id, plan)| (id.clone(), told(plan)))),
+            "exactly the intents that change are noted"
+        );
+        self.compare_receipt(&accepted.receipt, statement);
     }
 
-    fn compare_receipt(&self, receipt: &Receipt, next: &Model, statement: &Statement) {
-        let guard = |g: &GuardReceipt| {
-            let previous = g.previous.as_ref().map(raw::raw_fence);
-            (
-                g.guard.as_bytes().to_vec(),
-                raw::raw_fence(&g.fence),
-                previous,
-            )
-        };
-        let input = |i: &InputReceipt| {
-            let generation = i.generation.map_or(0, |g| g.get());
-            (i.key.as_bytes().to_vec(), generation)
-        };
-        let write = |w: &WriteReceipt| {
-            (
-                w.key.as_bytes().to_vec(),
-                w.generation.map_or(0, |g| g.get()),
-                w.metageneration.map_or(0, |m| m.get()),
-                w.previous.map_or(0, |g| g.get()),
-            )
-        };
-        let stated = Statement {
-            guards: receipt.guards.iter().map(guard).collect(),
-            inputs: receipt.inputs.iter().map(input).collect(),
-            writes: receipt.writes.iter().map(write).collect(),
-        };
-        assert_eq!(&stated, statement);
-        assert_eq!(receipt.revision.get(), next.revision);
+    fn compare_receipt(&self, receipt: &Receipt, statement: &Statement) {
+        assert_eq!(&stated(receipt), statement);
         assert_eq!(receipt.destination, DestinationId::new([HERE.0; 16]));
         assert_eq!(receipt.incarnation, raw::incarnation(HERE.1, HERE.2));
         assert_eq!(receipt.domain, name());
-        assert!(!receipt.replayed && receipt.advisory_time_ms.is_none());
+        assert!(receipt.advisory_time_ms.is_none());
     }
 
     fn compare_rejection(&self, request: &Request, rejection: &Rejection, refusal: &Refusal) {
@@ -250,6 +254,12 @@ impl Twin {
         assert_eq!(guard, refusal.guard);
         let fence = guard.and_then(|guard| self.model.fences.get(&guard).cloned());
         assert_eq!(seen.fence.as_ref().map(raw::raw_fence), fence);
+        let intent = seen.intent.as_ref();
+        let id = intent.map(|seen| seen.id.as_bytes().to_vec());
+        assert_eq!(id, refusal.intent);
+        let plan = intent.and_then(|seen| seen.record.as_deref().map(raw_plan));
+        let known = id.and_then(|id| self.model.intents.get(&id).map(told));
+        assert_eq!(plan, known);
         self.compare_key(request, rejection, refusal);
     }
 
@@ -277,7 +287,7 @@ impl Twin {
         assert_eq!(seen.changed_at.map(|at| at.get()), known, "{request:?}");
         let hashed = asked(|cond, key| matches!(cond, Cond::DigestOf(on, _) if on == key));
         let value = row.filter(|_| hashed).map(|row| row.value.clone());
-        let value = value.map(|v| raw::digest(&highwater_core::Value::new(v).unwrap()));
+        let value = value.map(|v| raw::digest(&v));
         assert_eq!(seen.digest, value);
     }
 
@@ -311,7 +321,121 @@ impl Twin {
             }
             _ => assert_eq!(None, refusal.index),
         }
+        let about = match reason {
+            Reason::IntentConflict(IntentConflict::Step { expected }) => {
+                let number = expected.map_or(65, |step| step.get());
+                Some((format!("Step {number}"), None))
+            }
+            Reason::IntentConflict(conflict) => Some((format!("{conflict:?}"), None)),
+            Reason::IntentClosed { state, mutation } => {
+                let state = state.to_string();
+                let word = state.split(',').next().unwrap().to_owned();
+                Some((word, *mutation))
+            }
+            Reason::UnknownIntent => Some((String::new(), None)),
+            Reason::IntentExhausted { bytes, max } => {
+                assert_eq!(*max, 256 * 1024);
+                Some((bytes.to_string(), None))
+            }
+            _ => None,
+        };
+        assert_eq!(about, refusal.about, "{request:?}");
     }
+}
+
+/// A receipt in raw values.
+fn stated(receipt: &Receipt) -> Statement {
+    let guard = |g: &GuardReceipt| {
+        let previous = g.previous.as_ref().map(raw::raw_fence);
+        let name = g.guard.as_bytes().to_vec();
+        (name, raw::raw_fence(&g.fence), previous)
+    };
+    let input = |i: &InputReceipt| {
+        let generation = i.generation.map_or(0, |g| g.get());
+        (i.key.as_bytes().to_vec(), generation)
+    };
+    let write = |w: &WriteReceipt| {
+        (
+            w.key.as_bytes().to_vec(),
+            w.generation.map_or(0, |g| g.get()),
+            w.metageneration.map_or(0, |m| m.get()),
+            w.previous.map_or(0, |g| g.get()),
+        )
+    };
+    let intent = receipt.intent.as_ref();
+    Statement {
+        revision: receipt.revision.get(),
+        replayed: receipt.replayed,
+        intent: intent.map(|of| (of.id.as_bytes().to_vec(), of.step.get())),
+        guards: receipt.guards.iter().map(guard).collect(),
+        inputs: receipt.inputs.iter().map(input).collect(),
+        writes: receipt.writes.iter().map(write).collect(),
+    }
+}
+
+/// What is stored of an intent in raw values: state, owner, binding, numbers and statements of its
+/// steps, last change.
+type Told = (
+    &'static str,
+    Option<(Bytes, u64)>,
+    Option<(Task, Auth)>,
+    Vec<(u32, Statement)>,
+    u64,
+);
+
+fn raw_plan(record: &IntentRecord) -> Told {
+    let mut owner = None;
+    let state = match &record.state {
+        IntentState::Open => "open",
+        IntentState::Indeterminate {
+            owner: name,
+            review_at_ms,
+        } => {
+            owner = Some((name.as_bytes().to_vec(), *review_at_ms));
+            "indeterminate"
+        }
+        IntentState::Ended(ending) => {
+            let name = |(_, of): &&(&str, _)| of == ending;
+            raw::ENDINGS.iter().find(name).unwrap().0
+        }
+    };
+    let input = |input: &Input| match input {
+        Input::Key { key, generation } => {
+            (key.as_bytes().to_vec(), generation.map_or(0, |g| g.get()))
+        }
+        Input::Named { .. } => panic!("nobody names such an input"),
+    };
+    let binding = |binding: &Binding| {
+        let configuration = binding.work.configuration.as_ref();
+        let task = Task {
+            guard: binding.work.guard.as_bytes().to_vec(),
+            inputs: binding.work.inputs.iter().map(input).collect(),
+            configuration: configuration.map(|c| c.as_bytes().to_vec()),
+        };
+        (task, raw::raw_fence(&binding.authority.to_fence()))
+    };
+    let steps = record.steps.iter();
+    let steps = steps.map(|step| (step.step.get(), stated(&step.receipt)));
+    let changed = record.changed_at.get();
+    (
+        state,
+        owner,
+        record.binding.as_deref().map(binding),
+        steps.collect(),
+        changed,
+    )
+}
+
+fn told(plan: &Plan) -> Told {
+    let steps = (1..).zip(&plan.steps);
+    let steps = steps.map(|(number, (_, statement))| (number, statement.clone()));
+    (
+        plan.state,
+        plan.owner.clone(),
+        plan.binding.clone(),
+        steps.collect(),
+        plan.changed,
+    )
 }
 
 fn raw_row(record: &highwater_core::Record) -> Row {
@@ -362,5 +486,6 @@ pub(crate) fn malformed(reason: &Reason) -> Option<&'static str> {
         Malformed::DuplicateGuard(_) => "DuplicateGuard",
         Malformed::UntouchedGuard(_) => "UntouchedGuard",
         Malformed::NoSuchGuard(_) => "NoSuchGuard",
+        Malformed::DuplicateIntent(_) => "DuplicateIntent",
     })
 }

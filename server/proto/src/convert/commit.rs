@@ -56,6 +56,9 @@ impl ToWire for Mutation {
             Self::Advance { guard } => Kind::Advance(v1::Advance {
                 guard: guard.to_wire(),
             }),
+            Self::BindIntent { .. } | Self::CloseIntent { .. } | Self::SuspendIntent { .. } => {
+                return v1::Mutation { kind: None };
+            }
         };
         v1::Mutation { kind: Some(kind) }
     }
@@ -73,21 +76,28 @@ impl FromWire<v1::Commit> for Commit {
             caller: None,
             conditions,
             mutations: list(wire.mutations, parts::MUTATIONS, mutations)?,
+            intent: None,
         })
     }
 }
 
-/// The caller isn't written: a request can't say who sends it.
+/// The caller isn't written: a request can't say who sends it. The wire has no place for intents
+/// yet: a commit for one, or one that changes one, is written with a mutation of no kind, which
+/// every server refuses.
 impl ToWire for Commit {
     type Wire = v1::Commit;
 
     fn to_wire(&self) -> v1::Commit {
+        let mut mutations = to_wire_list(&self.mutations);
+        if self.intent.is_some() {
+            mutations.push(v1::Mutation { kind: None });
+        }
         v1::Commit {
             destination: self.destination.as_ref().map(ToWire::to_wire),
             domain: self.domain.as_str().into(),
             authority: self.authority.to_wire(),
             conditions: to_wire_list(&self.conditions),
-            mutations: to_wire_list(&self.mutations),
+            mutations,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What is wrong with a request, as data.
 
 use bytes::Bytes;
-use highwater_core::{Guard, Key, Malformed, MetadataError, NameError, PolicyError};
+use highwater_core::{Guard, IntentId, Key, Malformed, MetadataError, NameError, PolicyError};
 
 use super::{FromWire, ToWire, parts};
 use crate::v1;
@@ -65,6 +65,9 @@ impl ToWire for Malformed {
             Self::DuplicateGuard(guard) => named(Kind::DuplicateGuard, guard.to_wire()),
             Self::UntouchedGuard(guard) => named(Kind::UntouchedGuard, guard.to_wire()),
             Self::NoSuchGuard(guard) => named(Kind::NoSuchGuard, guard.to_wire()),
+            Self::DuplicateIntent(id) => {
+                named(Kind::DuplicateIntent, Bytes::copy_from_slice(id.as_bytes()))
+            }
         }
     }
 }
@@ -126,6 +129,7 @@ impl FromWire<v1::Malformed> for Malformed {
             Kind::DuplicateGuard => Self::DuplicateGuard(Guard::from_wire(wire.name)?),
             Kind::UntouchedGuard => Self::UntouchedGuard(Guard::from_wire(wire.name)?),
             Kind::NoSuchGuard => Self::NoSuchGuard(Guard::from_wire(wire.name)?),
+            Kind::DuplicateIntent => Self::DuplicateIntent(IntentId::new(&wire.name)?),
         })
     }
 }

@@ -7,6 +7,7 @@
 mod commit;
 mod condition;
 mod domain;
+mod intent;
 mod malformed;
 mod observed;
 pub mod parts;

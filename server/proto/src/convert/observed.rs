@@ -27,10 +27,12 @@ impl FromWire<v1::Observed> for Observed {
             metageneration: Metageneration::new(wire.metageneration),
             changed_at: revision_or_none(wire.changed_at)?,
             digest: digest.map(Digest::new),
+            intent: None,
         })
     }
 }
 
+/// Of the record of an intent the wire says nothing: none can be asked for over it.
 impl ToWire for Observed {
     type Wire = v1::Observed;
 

@@ -46,6 +46,7 @@ parts! {
     INCARNATION = "incarnation";
     INCARNATION_MARK = "incarnation mark";
     INCARNATION_NUMBER = "incarnation number";
+    INTENT = "intent";
     KEY = "key";
     KEYS = "keys";
     MALFORMED = "malformed part";

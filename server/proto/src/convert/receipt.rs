@@ -19,6 +19,7 @@ impl FromWire<v1::Receipt> for Receipt {
             incarnation: destination.incarnation,
             domain: DomainName::new(&wire.domain)?,
             revision: Revision::from_wire(wire.revision)?,
+            intent: None,
             guards: answered(wire.guards)?,
             inputs: answered(wire.inputs)?,
             writes: answered(wire.writes)?,
@@ -28,6 +29,7 @@ impl FromWire<v1::Receipt> for Receipt {
     }
 }
 
+/// Of a step of an intent the wire says nothing: none can be asked for over it.
 impl ToWire for Receipt {
     type Wire = v1::Receipt;
 

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use highwater_core::{Authority, Malformed, Reason, Rejection, Revision, Unavailable};
 
-use super::{FromWire, ToWire, parts, required};
+use super::{FromWire, ToWire, intent, parts, required};
 use crate::v1;
 use crate::v1::Code;
 
@@ -35,14 +35,18 @@ pub const fn code_of(reason: &Reason) -> Code {
         Reason::TooOld { .. } => Code::TooOld,
         Reason::RevisionExhausted => Code::RevisionExhausted,
         Reason::MetagenerationExhausted => Code::MetagenerationExhausted,
+        Reason::IntentConflict(_) => Code::IntentConflict,
+        Reason::IntentClosed { .. } => Code::IntentClosed,
+        Reason::UnknownIntent => Code::UnknownIntent,
+        Reason::IntentExhausted { .. } => Code::IntentExhausted,
     }
 }
 
-fn index_to_wire(index: usize) -> u32 {
+pub(super) fn index_to_wire(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
 
-fn index_from_wire(index: u32) -> usize {
+pub(super) fn index_from_wire(index: u32) -> usize {
     usize::try_from(index).unwrap_or(usize::MAX)
 }
 
@@ -90,7 +94,11 @@ impl ToWire for Rejection {
             | Reason::AuthorityRequired
             | Reason::PreconditionRequired
             | Reason::RevisionExhausted
-            | Reason::MetagenerationExhausted => {}
+            | Reason::MetagenerationExhausted
+            | Reason::UnknownIntent => {}
+            Reason::IntentConflict(_)
+            | Reason::IntentClosed { .. }
+            | Reason::IntentExhausted { .. } => wire.intent = Some(intent::to_wire(&self.reason)),
         }
         wire
     }
@@ -102,6 +110,12 @@ fn presented(wire: Option<v1::Authority>) -> Result<Authority, Malformed> {
 
 fn step(raw: u64) -> Result<NonZeroU64, Malformed> {
     NonZeroU64::new(raw).ok_or(Malformed::Number { what: parts::STEP })
+}
+
+fn intent_of(wire: Option<v1::IntentReason>) -> Result<v1::IntentReason, Malformed> {
+    wire.ok_or(Malformed::Missing {
+        what: parts::INTENT,
+    })
 }
 
 fn reason(wire: v1::Rejection) -> Result<Reason, Malformed> {
@@ -153,6 +167,10 @@ fn reason(wire: v1::Rejection) -> Result<Reason, Malformed> {
         },
         Code::RevisionExhausted => Reason::RevisionExhausted,
         Code::MetagenerationExhausted => Reason::MetagenerationExhausted,
+        Code::IntentConflict => intent::conflict(&intent_of(wire.intent)?)?,
+        Code::IntentClosed => intent::closed(&intent_of(wire.intent)?)?,
+        Code::UnknownIntent => Reason::UnknownIntent,
+        Code::IntentExhausted => intent::exhausted(&intent_of(wire.intent)?),
     })
 }
 

@@ -85,6 +85,7 @@ fn receipt() -> Receipt {
         incarnation: destination().incarnation,
         domain: DomainName::new("jobs").unwrap(),
         revision: revision(u64::MAX),
+        intent: None,
         guards: vec![
             GuardReceipt {
                 guard: guard(b""),

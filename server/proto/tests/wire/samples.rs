@@ -3,10 +3,10 @@
 use std::num::NonZeroU64;
 
 use highwater_core::{
-    Authority, Condition, DestinationId, Digest, EpochMark, Generation, Guard, Incarnation,
-    IncarnationMark, IncarnationNumber, Key, Malformed, Metadata, MetadataError, Metageneration,
-    Mutation, NameError, Observed, PolicyError, Prefix, Reason, Rejection, Revision, Unavailable,
-    Value,
+    Authority, Condition, DestinationId, Digest, Ending, EpochMark, Generation, Guard, Incarnation,
+    IncarnationMark, IncarnationNumber, IntentConflict, IntentId, IntentState, Key, Malformed,
+    Metadata, MetadataError, Metageneration, Mutation, NameError, Observed, Owner, PolicyError,
+    Prefix, Reason, Rejection, Revision, Step, Unavailable, Value,
 };
 
 pub(crate) fn key(bytes: &[u8]) -> Key {
@@ -145,6 +145,7 @@ pub(crate) fn malformed() -> Vec<Malformed> {
         Malformed::DuplicateGuard(guard(b"")),
         Malformed::UntouchedGuard(guard(b"g")),
         Malformed::NoSuchGuard(guard(b"\xff")),
+        Malformed::DuplicateIntent(IntentId::new(b"\xff").unwrap()),
     ]
 }
 
@@ -189,8 +190,43 @@ fn next_reason(reason: &Reason) -> Option<Reason> {
         },
         Reason::TooOld { .. } => Reason::RevisionExhausted,
         Reason::RevisionExhausted => Reason::MetagenerationExhausted,
-        Reason::MetagenerationExhausted => return None,
+        Reason::MetagenerationExhausted => Reason::IntentConflict(IntentConflict::Digest),
+        Reason::IntentConflict(_) => Reason::IntentClosed {
+            state: IntentState::Open,
+            mutation: None,
+        },
+        Reason::IntentClosed { .. } => Reason::UnknownIntent,
+        Reason::UnknownIntent => Reason::IntentExhausted { bytes: 9, max: 8 },
+        Reason::IntentExhausted { .. } => return None,
     })
+}
+
+/// What is said of intents, in each of its forms.
+fn intents() -> Vec<Reason> {
+    let steps = [None, Some(Step::FIRST), Step::new(64)];
+    let mut conflicts = vec![IntentConflict::Binding, IntentConflict::Guard];
+    conflicts.extend(steps.map(|expected| IntentConflict::Step { expected }));
+    let mut reasons: Vec<Reason> = conflicts.into_iter().map(Reason::IntentConflict).collect();
+    let owner = Owner::new([0xff; 256]).unwrap();
+    let indeterminate = IntentState::Indeterminate {
+        owner,
+        review_at_ms: u64::MAX,
+    };
+    let endings = [
+        Ending::Completed,
+        Ending::Superseded,
+        Ending::Cancelled,
+        Ending::Rejected,
+    ];
+    for state in endings
+        .map(IntentState::Ended)
+        .into_iter()
+        .chain([indeterminate])
+    {
+        let mutation = Some(1_023);
+        reasons.push(Reason::IntentClosed { state, mutation });
+    }
+    reasons
 }
 
 /// Every reason, and those that carry more in each of their forms.
@@ -203,6 +239,7 @@ pub(crate) fn reasons() -> Vec<Reason> {
         condition,
     };
     reasons.extend(conditions().into_iter().map(implied));
+    reasons.extend(intents());
     reasons
 }
 
@@ -221,6 +258,7 @@ pub(crate) fn observed_little() -> Observed {
         metageneration: None,
         changed_at: None,
         digest: None,
+        intent: None,
     }
 }
 

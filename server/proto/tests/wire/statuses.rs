@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use highwater_core::{Rejection, Rule};
+use highwater_core::{Reason, Rejection, Rule};
 use highwater_proto::{convert, status, v1};
 use tonic::Code;
 use tonic_types::StatusExt;
@@ -10,7 +10,7 @@ use tonic_types::StatusExt;
 use crate::samples::rejections;
 
 /// The codes as the contract's page on rejections lists them.
-const CODES: [(&str, Code); 23] = [
+const CODES: [(&str, Code); 27] = [
     ("Malformed", Code::InvalidArgument),
     ("WrongDestination", Code::FailedPrecondition),
     ("UnknownDomain", Code::NotFound),
@@ -34,6 +34,10 @@ const CODES: [(&str, Code); 23] = [
     ("TooOld", Code::Aborted),
     ("RevisionExhausted", Code::ResourceExhausted),
     ("MetagenerationExhausted", Code::ResourceExhausted),
+    ("IntentConflict", Code::AlreadyExists),
+    ("IntentClosed", Code::AlreadyExists),
+    ("UnknownIntent", Code::NotFound),
+    ("IntentExhausted", Code::ResourceExhausted),
 ];
 
 fn code_of(rejection: &Rejection) -> Code {
@@ -61,7 +65,10 @@ fn lost_authority_and_failed_conditions_never_share_a_code() {
         let code = status::from_rejection(&rejection).code();
         let lost = rejection.reason.is_lost_authority();
         assert_eq!(code == Code::FailedPrecondition, lost, "{rejection}");
-        let condition = rejection.reason.rule() == Rule::R8;
+        let condition = matches!(
+            rejection.reason,
+            Reason::ConditionFailed { .. } | Reason::TooOld { .. }
+        );
         assert_eq!(code == Code::Aborted, condition, "{rejection}");
         assert!(!matches!(code, Code::Ok | Code::Unknown), "{rejection}");
     }

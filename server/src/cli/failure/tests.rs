@@ -1,7 +1,8 @@
 //! What each answer means for a script.
 
 use highwater::{
-    Authority, Condition, Key, Malformed, NameError, Observed, Reason, Rejection, Unavailable,
+    Authority, Condition, IntentConflict, IntentState, Key, Malformed, NameError, Observed, Reason,
+    Rejection, Unavailable,
 };
 use highwater_proto::status::{from_rejection, not_executed, watch_too_old};
 use highwater_proto::v1;
@@ -26,6 +27,7 @@ fn rejection(reason: Reason) -> Rejection {
             metageneration: None,
             changed_at: None,
             digest: None,
+            intent: None,
         },
     }
 }
@@ -102,6 +104,16 @@ fn table() -> Vec<(Reason, u8)> {
         ),
         (Reason::RevisionExhausted, 1),
         (Reason::MetagenerationExhausted, 1),
+        (Reason::IntentConflict(IntentConflict::Digest), 1),
+        (
+            Reason::IntentClosed {
+                state: IntentState::Open,
+                mutation: None,
+            },
+            1,
+        ),
+        (Reason::UnknownIntent, 1),
+        (Reason::IntentExhausted { bytes: 9, max: 8 }, 1),
     ];
     table.extend(lost(presented).map(|reason| (reason, 3)));
     table.extend(unavailable.map(|reason| (Reason::Unavailable(reason), 5)));

@@ -1,0 +1,52 @@
+//! Guards, as the contract draws them over bytes.
+
+use highwater::{GuardRule, Policy};
+
+use crate::raw::{Auth, Auths, Bytes, Change, Request};
+
+/// The guard of a key: its first components, glued together again.
+#[must_use]
+pub fn guard_of(policy: &Policy, key: &[u8]) -> Bytes {
+    match policy.guard() {
+        GuardRule::Key => key.to_vec(),
+        GuardRule::Domain => Bytes::new(),
+        GuardRule::Prefix { delimiter, depth } => {
+            let parts = key.split(|byte| *byte == delimiter).take(depth.into());
+            parts.collect::<Vec<_>>().join(&delimiter)
+        }
+    }
+}
+
+/// Whether some key is under the guard: one of the two shortest that could be.
+pub(crate) fn is_guard(policy: &Policy, guard: &[u8]) -> bool {
+    let delimiter = match policy.guard() {
+        GuardRule::Prefix { delimiter, .. } => delimiter,
+        GuardRule::Key | GuardRule::Domain => b'x',
+    };
+    let below = [guard, &[delimiter]].concat();
+    [guard, &below]
+        .iter()
+        .any(|key| !key.is_empty() && guard_of(policy, key) == guard)
+}
+
+/// The authority presented for a guard.
+#[must_use]
+pub fn presented<'a>(request: &'a Request, guard: &[u8]) -> Option<&'a Auth> {
+    match &request.auth {
+        Auths::None => None,
+        Auths::One(auth) => Some(auth),
+        Auths::PerGuard(list) => {
+            let own = list.iter().find(|(name, _)| name == guard);
+            own.map(|(_, auth)| auth)
+        }
+    }
+}
+
+/// The guard that a change touches.
+#[must_use]
+pub fn guard_touched(policy: &Policy, change: &Change) -> Option<Bytes> {
+    match change.key() {
+        Some(key) => Some(guard_of(policy, key)),
+        None => change.named_guard().cloned(),
+    }
+}
