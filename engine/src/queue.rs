@@ -331,7 +331,7 @@ mod tests {
     fn a_request_that_had_room_before_the_queue_was_closed_is_answered() {
         let queue = Queue::new(&Config::default());
         let with_room = |promise| Pending {
-            request: Request::Commit(Box::new(bare())),
+            request: Request::commit(bare()),
             promise,
             log_bytes: 0,
             permits: 1,
