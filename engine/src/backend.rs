@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use highwater_wal::{DiskFile, lacks_space};
 
@@ -15,6 +16,8 @@ pub(crate) struct IndexFile {
     file: Arc<dyn DiskFile>,
     sums: Arc<Sums>,
     faults: Arc<Faults>,
+    /// The length that it should have had and there was no space for, in bytes; 0 if none.
+    wanted: Arc<AtomicU64>,
 }
 
 impl IndexFile {
@@ -24,6 +27,7 @@ impl IndexFile {
             file: file.into(),
             sums: Arc::default(),
             faults: Arc::default(),
+            wanted: Arc::default(),
         }
     }
 
@@ -38,6 +42,30 @@ impl IndexFile {
     /// What went wrong with it.
     pub(crate) fn faults(&self) -> Arc<Faults> {
         Arc::clone(&self.faults)
+    }
+
+    /// Takes the space that it couldn't have before, if there is such by now. Nothing else is
+    /// touched, so that asking again and again costs nobody anything.
+    ///
+    /// # Errors
+    ///
+    /// What the disk says, if it isn't that there is no space.
+    pub(crate) fn finds_room(&self) -> io::Result<bool> {
+        let wanted = self.wanted.load(Ordering::SeqCst);
+        if wanted <= self.file.len()? {
+            return Ok(true);
+        }
+        match self.file.allocate(wanted) {
+            Ok(()) => Ok(true),
+            Err(error) if lacks_space(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// How many more bytes the file needs to go on growing, once it couldn't.
+    pub(crate) fn lacks(&self) -> u64 {
+        let held = self.file.len().unwrap_or(0);
+        self.wanted.load(Ordering::SeqCst).saturating_sub(held)
     }
 
     /// Does a change of the file, unless an earlier one failed.
@@ -110,6 +138,7 @@ impl redb::StorageBackend for IndexFile {
             && let Err(error) = self.file.allocate(len)
         {
             if lacks_space(&error) {
+                self.wanted.store(len, Ordering::SeqCst);
                 self.faults.note_no_room();
                 return Err(error);
             }

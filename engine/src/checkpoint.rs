@@ -90,6 +90,9 @@ impl Checkpointer {
         {
             return Step::Later(SETTLE);
         }
+        if let Some(step) = self.wait_for_room() {
+            return step;
+        }
         match self.write(&base, layer) {
             Ok(index) => {
                 self.publish(index);
@@ -101,6 +104,23 @@ impl Checkpointer {
                 Step::Done
             }
             Err(error) => self.failed(&error),
+        }
+    }
+
+    /// After an attempt that had no room, the next begins when there is some: each that fails
+    /// closes the index for as long as redb takes to open it.
+    fn wait_for_room(&self) -> Option<Step> {
+        let index = self.index.as_ref()?;
+        if !self.shared.latch.is_index_full() {
+            return None;
+        }
+        match index.finds_room() {
+            Ok(true) => None,
+            Ok(false) => Some(Step::Later(RETRY)),
+            Err(error) => {
+                self.shared.lose_index(&error);
+                Some(Step::Stop)
+            }
         }
     }
 
@@ -171,7 +191,8 @@ impl Checkpointer {
             return Step::Stop;
         };
         if self.shared.latch.set_index_full(true) {
-            tracing::warn!(%error, "no room for the checkpoint: no more data is taken");
+            let needed_bytes = index.lacks();
+            tracing::warn!(%error, needed_bytes, "no room for the checkpoint: no more data is taken");
         }
         self.shared.judge_signal.raise();
         let reopened = self.reopen(index);

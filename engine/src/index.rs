@@ -145,6 +145,23 @@ impl Index {
         Self::over(file, cache_bytes)
     }
 
+    /// Whether there is the space that its file couldn't have before.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::Index`] with what the disk says.
+    pub(crate) fn finds_room(&self) -> Result<bool, StorageError> {
+        self.file.finds_room().map_err(|error| StorageError::Index {
+            what: "reserve space",
+            detail: error.to_string(),
+        })
+    }
+
+    /// How many more bytes its file needs, once it couldn't grow.
+    pub(crate) fn lacks(&self) -> u64 {
+        self.file.lacks()
+    }
+
     /// What went wrong with it.
     pub(crate) fn faults(&self) -> Arc<Faults> {
         self.file.faults()

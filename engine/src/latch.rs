@@ -55,6 +55,11 @@ impl Latch {
         self.index_full.swap(full, Ordering::SeqCst) != full
     }
 
+    /// Whether the last checkpoint found no space.
+    pub(crate) fn is_index_full(&self) -> bool {
+        self.index_full.load(Ordering::SeqCst)
+    }
+
     /// Notes whether the index is closed for the moment, to be opened anew.
     pub(crate) fn set_index_away(&self, away: bool) {
         self.index_away.store(away, Ordering::SeqCst);
@@ -67,6 +72,6 @@ impl Latch {
 
     /// Whether a place that data must go to has no space now.
     pub(crate) fn is_full(&self) -> bool {
-        self.log_full.load(Ordering::SeqCst) || self.index_full.load(Ordering::SeqCst)
+        self.log_full.load(Ordering::SeqCst) || self.is_index_full()
     }
 }

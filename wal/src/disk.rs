@@ -98,7 +98,8 @@ pub trait DiskFile: Send + Sync + Debug {
     fn set_len(&self, len: u64) -> io::Result<()>;
 
     /// Reserves space for the first `len` bytes and makes the file at least that long, so that a
-    /// full disk shows here and not in a later write.
+    /// full disk shows here and not in a later write. Where it fails, it takes no space and leaves
+    /// the length as it was, also if the process dies in it.
     ///
     /// # Errors
     /// `StorageFull` and its like if there is no space, else what the storage reports.
@@ -201,18 +202,40 @@ impl DiskFile for OsFile {
     }
 
     fn allocate(&self, len: u64) -> io::Result<()> {
-        loop {
-            return match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), 0, len) {
-                Err(Errno::INTR) => continue,
-                // Some file systems cannot reserve. Bytes that are written have their space.
-                Err(Errno::OPNOTSUPP) => write_zeros(self, self.len()?, len),
-                other => other.map_err(io::Error::from),
-            };
+        let held = self.len()?;
+        let reserved = reserve(&self.0, len).and_then(|can_reserve| {
+            if len > held {
+                self.set_len(len)?;
+            }
+            // Bytes that are written have their space.
+            if can_reserve {
+                Ok(())
+            } else {
+                write_zeros(self, held, len)
+            }
+        });
+        if reserved.is_err() {
+            // Some file systems keep what they could reserve.
+            let _ = self.set_len(held);
         }
+        reserved
     }
 
     fn sync_data(&self) -> io::Result<()> {
         self.0.sync_data()
+    }
+}
+
+/// Reserves space and leaves the file's length as it is: a part of the space there may be enough for
+/// a part of the length, and whoever opens the file after a crash must find none that nobody wanted.
+/// False where the file system can't reserve.
+fn reserve(file: &File, len: u64) -> io::Result<bool> {
+    loop {
+        return match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, len) {
+            Err(Errno::INTR) => continue,
+            Err(Errno::OPNOTSUPP) => Ok(false),
+            other => other.map(|()| true).map_err(io::Error::from),
+        };
     }
 }
 

@@ -1,8 +1,7 @@
-//! A disk that fails, fills up, or is in use; and a process that dies at any of its system calls.
+//! A disk that fails or is in use; and a process that dies at any of its system calls.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ use crate::support::{
 };
 
 /// Most commits that are tried before something that must happen has to have happened.
-const MANY: u64 = 20_000;
+pub(crate) const MANY: u64 = 20_000;
 
 pub(crate) async fn session(server: &Server) -> (Client, Session) {
     let client = server.client().await;
@@ -53,7 +52,7 @@ pub(crate) async fn assert_all_there(client: &Client, numbers: impl Iterator<Ite
     }
 }
 
-async fn health(server: &Server) -> ServingStatus {
+pub(crate) async fn health(server: &Server) -> ServingStatus {
     let mut client = HealthClient::new(server.channel().await);
     let request = HealthCheckRequest {
         service: "highwater.v1.Highwater".into(),
@@ -248,7 +247,7 @@ async fn write_until_gone(server: &Server, most: u64) -> Vec<u64> {
 }
 
 /// Whatever was acknowledged is there at the next start, which needs no help.
-async fn assert_recovers(place: &Place, acknowledged: Vec<u64>) {
+pub(crate) async fn assert_recovers(place: &Place, acknowledged: Vec<u64>) {
     let server = place.start(&SMALL);
     let (client, session) = session(&server).await;
     assert_all_there(&client, acknowledged.into_iter()).await;
@@ -327,100 +326,6 @@ async fn a_second_server_on_the_same_store_leaves_the_first_alone() {
     put(&session, 1, 1).await.unwrap();
     first.kill().await;
     assert_recovers(&place, vec![0, 1]).await;
-}
-
-/// A small file system of its own. It goes when it is dropped.
-struct Mount(std::path::PathBuf);
-
-impl Mount {
-    /// `None` where this process may not mount.
-    fn new(at: &Path, kib: u64) -> Option<Self> {
-        std::fs::create_dir_all(at).unwrap();
-        let size = format!("size={kib}k");
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
-            .arg(at)
-            .output();
-        match mounted {
-            Ok(output) if output.status.success() => Some(Self(at.to_owned())),
-            _ => {
-                println!("SKIPPED: may not mount a file system");
-                None
-            }
-        }
-    }
-
-    fn resize(&self, kib: u64) {
-        let size = format!("remount,size={kib}k");
-        let status = Command::new("mount")
-            .args(["-o", &size])
-            .arg(&self.0)
-            .status();
-        assert!(status.unwrap().success());
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
-
-fn is_full(error: &ClientError) -> bool {
-    let reason = error.rejection().map(|rejection| &rejection.reason);
-    matches!(reason, Some(Reason::Unavailable(Unavailable::DiskFull)))
-}
-
-/// Writes until the disk is full, and gives how many were acknowledged.
-async fn fill(session: &Session) -> u64 {
-    for number in 0..MANY {
-        match put(session, number, 1_000).await {
-            Ok(()) => {}
-            Err(error) => {
-                assert!(is_full(&error), "{error:?}");
-                return number;
-            }
-        }
-    }
-    panic!("the disk is never full")
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_refuses_writes_until_there_is_room_and_loses_nothing() {
-    for size in 0..count("HIGHWATER_DISK_SIZES", 4) {
-        let kib = 1_600 + size * 148;
-        let place = Place::new();
-        let Some(mount) = Mount::new(&place.data(), kib) else {
-            return;
-        };
-        let server = place.start(&SMALL);
-        let (client, session) = session(&server).await;
-        let written = fill(&session).await;
-        assert_eq!(health(&server).await, ServingStatus::Serving);
-        assert_all_there(&client, 0..written).await;
-        session.delete(key("k/0")).await.unwrap();
-        let gone = client.get(&jobs(), &key("k/0"), None).await.unwrap();
-        assert_eq!(gone.record, None);
-        if size % 2 == 0 {
-            // It goes on by itself.
-            mount.resize(64 << 10);
-            let resumed = async {
-                while let Err(error) = put(&session, MANY + 1, 1_000).await {
-                    assert!(is_full(&error), "{error:?}");
-                    tokio::task::yield_now().await;
-                }
-            };
-            tokio::time::timeout(TOO_LONG, resumed).await.unwrap();
-            server.kill().await;
-        } else {
-            // It dies full, and is started with more room.
-            server.kill().await;
-            mount.resize(64 << 10);
-        }
-        println!("{kib} KiB: {written} written");
-        assert_recovers(&place, (1..written).collect()).await;
-        drop(mount);
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,11 +3,13 @@
 #![cfg(test)]
 
 mod faults;
+mod full;
 mod kill;
 mod ledger;
 mod life;
 mod order;
 mod readonly;
 mod support;
+mod volume;
 mod watches;
 mod wire;
