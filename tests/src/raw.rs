@@ -1,4 +1,4 @@
-//! Requests in bare numbers and bytes, as the tests of the core have them, with the store's digests.
+//! Requests in bare numbers and bytes, as the tests of the core have them, with real digests.
 
 use highwater::{Commit, Digest, Value};
 

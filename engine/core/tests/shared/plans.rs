@@ -1,5 +1,5 @@
-//! A second opinion on intents: what the contract says of them, naively, over bare values. It shares
-//! no comparison with the product. The model of the core and that of the whole store share it.
+//! A second opinion on intents: what the contract says of them, naively, over bare values. No
+//! comparison in it is the product's. The model of the core and that of the whole store share it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
