@@ -362,7 +362,7 @@ impl IndexSnapshot {
         Ok(Arc::new(record))
     }
 
-    /// The intents behind one, or all, in order.
+    /// The intents behind one, or all, in order. It ends at the first error.
     pub(crate) fn intents_after(
         &self,
         domain: DomainId,
@@ -371,32 +371,20 @@ impl IndexSnapshot {
         impl Iterator<Item = Result<(IntentId, Arc<IntentRecord>), StorageError>> + use<'_>,
         StorageError,
     > {
-        const WHAT: &str = "read intents";
         // The next name is the same with a zero behind it.
         let next = after.map_or_else(Vec::new, |id| [id.as_bytes(), &[0]].concat());
-        let (start, end) = row_range(domain, &KeyRange::between(next, None));
-        let mut rows = self.read(WHAT, |tables| match &tables.intents {
-            Some(table) => Ok(Some(table.range(start.as_slice()..end.as_slice())?)),
-            None => Ok(None),
-        })?;
-        Ok(std::iter::from_fn(move || {
-            let rows = rows.as_mut()?;
-            let next = guarded(&self.faults, WHAT, || {
-                let Some(row) = rows.next() else {
-                    return Ok(None);
-                };
-                let (row, bytes) = row?;
-                let row = row.value();
-                if row < start.as_slice() || row >= end.as_slice() {
-                    return Err(row_error("intents", row, "it is out of order").into());
-                }
+        let bounds = row_range(domain, &KeyRange::between(next, None));
+        self.walk(
+            "intents",
+            bounds,
+            |tables| tables.intents.as_ref(),
+            |row, bytes| {
                 let id = IntentId::new(name_in(row));
                 let id = id.map_err(|error| row_error("intents", row, error))?;
-                let record = self.decoded_intent(row, &id, bytes.value())?;
-                Ok(Some((id, record)))
-            });
-            next.transpose()
-        }))
+                let record = self.decoded_intent(row, &id, bytes)?;
+                Ok((id, record))
+            },
+        )
     }
 
     /// When a key was deleted, as far as that is remembered.
@@ -426,32 +414,52 @@ impl IndexSnapshot {
         &self,
         domain: DomainId,
         range: &KeyRange,
-    ) -> Result<impl Iterator<Item = Result<(Key, Arc<Record>), StorageError>> + '_, StorageError>
-    {
+    ) -> Result<
+        impl Iterator<Item = Result<(Key, Arc<Record>), StorageError>> + use<'_>,
+        StorageError,
+    > {
+        self.walk(
+            "records",
+            row_range(domain, range),
+            |tables| Some(&tables.records),
+            |row, bytes| {
+                let key = Key::new(name_in(row));
+                let key = key.map_err(|error| row_error("records", row, error))?;
+                Ok((key, self.decoded(row, bytes)?))
+            },
+        )
+    }
+
+    /// The rows of a table between two row keys, in order, each read by `read` from its row key and
+    /// its bytes; none where there is no such table. It ends at the first error.
+    fn walk<T>(
+        &self,
+        name: &'static str,
+        (start, end): (Vec<u8>, Vec<u8>),
+        table: impl FnOnce(&Tables) -> Option<&ReadOnlyTable<&'static [u8], &'static [u8]>>,
+        read: impl Fn(&[u8], &[u8]) -> Result<T, StorageError>,
+    ) -> Result<impl Iterator<Item = Result<T, StorageError>>, StorageError> {
         const WHAT: &str = "read a range";
-        let (start, end) = row_range(domain, range);
-        let mut rows = self.read(WHAT, |tables| {
-            Ok(tables.records.range(start.as_slice()..end.as_slice())?)
+        let mut rows = self.read(WHAT, |tables| match table(tables) {
+            Some(table) => Ok(Some(table.range(start.as_slice()..end.as_slice())?)),
+            None => Ok(None),
         })?;
-        let mut ended = false;
         Ok(std::iter::from_fn(move || {
-            if ended {
-                return None;
-            }
+            let walked = rows.as_mut()?;
             let next = guarded(&self.faults, WHAT, || {
-                let Some(row) = rows.next() else {
+                let Some(row) = walked.next() else {
                     return Ok(None);
                 };
                 let (row, bytes) = row?;
                 let row = row.value();
                 if row < start.as_slice() || row >= end.as_slice() {
-                    return Err(row_error("records", row, "it is out of order").into());
+                    return Err(row_error(name, row, "it is out of order").into());
                 }
-                let key = Key::new(name_in(row));
-                let key = key.map_err(|error| row_error("records", row, error))?;
-                Ok(Some((key, self.decoded(row, bytes.value())?)))
+                Ok(Some(read(row, bytes.value())?))
             });
-            ended = !matches!(next, Ok(Some(_)));
+            if !matches!(next, Ok(Some(_))) {
+                rows = None;
+            }
             next.transpose()
         }))
     }

@@ -3,7 +3,6 @@
 //! One thread writes; any number read without a lock. A reader that asks as of a revision never
 //! sees a later one, so effects may be folded in before they are durable.
 
-use std::cmp::Reverse;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -15,7 +14,7 @@ use highwater_core::{
     KeyRange, RecordChange, Revision,
 };
 
-use crate::versions::{KeyVersion, Versions};
+use crate::versions::{KeyVersion, Versioned, Versions};
 use crate::weight;
 
 /// A range of effects in memory.
@@ -24,8 +23,8 @@ pub(crate) struct Layer {
     /// Tells the layers of a process apart.
     id: u64,
     records: SkipMap<(DomainId, Key), Arc<Versions>>,
-    fences: SkipMap<(DomainId, Guard, Reverse<Revision>), Fence>,
-    intents: SkipMap<(DomainId, IntentId, Reverse<Revision>), Arc<IntentRecord>>,
+    fences: Versioned<Guard, Fence>,
+    intents: Versioned<IntentId, Arc<IntentRecord>>,
     bytes: AtomicUsize,
     /// The raw last revision folded in; 0 for none.
     last_revision: AtomicU64,
@@ -46,8 +45,8 @@ impl Default for Layer {
         Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             records: SkipMap::new(),
-            fences: SkipMap::new(),
-            intents: SkipMap::new(),
+            fences: Versioned::default(),
+            intents: Versioned::default(),
             bytes: AtomicUsize::new(0),
             last_revision: AtomicU64::new(0),
             last_lsn: AtomicU64::new(0),
@@ -105,16 +104,16 @@ impl Layer {
 
     /// Folds one fence's change in.
     pub(crate) fn raise(&self, domain: DomainId, change: &FenceChange, revision: Revision) {
-        let name = (domain, change.guard.clone(), Reverse(revision));
-        self.fences.insert(name, change.fence.clone());
+        let (guard, fence) = (change.guard.clone(), change.fence.clone());
+        self.fences.put(domain, guard, revision, fence);
         let bytes = weight::of_fence_change(change);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Folds one intent's change in.
     pub(crate) fn note(&self, domain: DomainId, change: &IntentChange, revision: Revision) {
-        let name = (domain, change.id.clone(), Reverse(revision));
-        self.intents.insert(name, Arc::clone(&change.record));
+        let (id, record) = (change.id.clone(), Arc::clone(&change.record));
+        self.intents.put(domain, id, revision, record);
         let bytes = weight::of_intent(&change.id, Some(&change.record));
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -152,10 +151,7 @@ impl Layer {
 
     /// The newest fence of a guard that isn't later than `at`.
     pub(crate) fn fence(&self, domain: DomainId, guard: &Guard, at: Revision) -> Option<Fence> {
-        let from = (domain, guard.clone(), Reverse(at));
-        let found = self.fences.lower_bound(Bound::Included(&from))?;
-        let (of, name, _) = found.key();
-        (*of == domain && name == guard).then(|| found.value().clone())
+        self.fences.at(domain, guard, at)
     }
 
     /// The newest record of an intent that isn't later than `at`.
@@ -165,10 +161,7 @@ impl Layer {
         id: &IntentId,
         at: Revision,
     ) -> Option<Arc<IntentRecord>> {
-        let from = (domain, id.clone(), Reverse(at));
-        let found = self.intents.lower_bound(Bound::Included(&from))?;
-        let (of, name, _) = found.key();
-        (*of == domain && name == id).then(|| Arc::clone(found.value()))
+        self.intents.at(domain, id, at)
     }
 
     /// The intents behind one, or all, in order, each in its newest record that isn't later than
@@ -179,41 +172,19 @@ impl Layer {
         after: Option<&IntentId>,
         at: Revision,
     ) -> impl Iterator<Item = (IntentId, Arc<IntentRecord>)> + use<'a> {
-        let lowest = after.cloned().or_else(|| IntentId::new([0]).ok());
-        let start = lowest.map_or(Bound::Unbounded, |id| {
-            Bound::Included((domain, id, Reverse(Revision::MAX)))
-        });
-        let mut last = after.cloned();
-        self.intents
-            .range((start, Bound::Unbounded))
-            .take_while(move |entry| entry.key().0 == domain)
-            .filter(move |entry| entry.key().2.0 <= at)
-            .filter_map(move |entry| {
-                let id = &entry.key().1;
-                if last.as_ref() == Some(id) {
-                    return None;
-                }
-                last = Some(id.clone());
-                Some((id.clone(), Arc::clone(entry.value())))
-            })
+        // No id is empty, so this one lies before all that can follow.
+        let start = after.cloned().or_else(|| IntentId::new([0]).ok());
+        let after = after.cloned();
+        let known = start.map(|start| self.intents.from(domain, start, at));
+        let known = known.into_iter().flatten();
+        known.filter(move |(id, _)| after.as_ref() != Some(id))
     }
 
     /// Every intent in its newest record, ordered by domain and id.
     pub(crate) fn newest_intents(
         &self,
     ) -> impl Iterator<Item = (DomainId, IntentId, Arc<IntentRecord>)> + '_ {
-        let mut last: Option<(DomainId, IntentId)> = None;
-        self.intents.iter().filter_map(move |entry| {
-            let (domain, id, _) = entry.key();
-            let seen = last
-                .as_ref()
-                .is_some_and(|(of, name)| of == domain && name == id);
-            if seen {
-                return None;
-            }
-            last = Some((*domain, id.clone()));
-            Some((*domain, id.clone(), Arc::clone(entry.value())))
-        })
+        self.intents.newest()
     }
 
     /// The keys of a range in order, each in its newest version that isn't later than `at`.
@@ -255,17 +226,6 @@ impl Layer {
 
     /// Every fence in its newest version, ordered by domain and guard.
     pub(crate) fn newest_fences(&self) -> impl Iterator<Item = (DomainId, Guard, Fence)> + '_ {
-        let mut last: Option<(DomainId, Guard)> = None;
-        self.fences.iter().filter_map(move |entry| {
-            let (domain, guard, _) = entry.key();
-            let seen = last
-                .as_ref()
-                .is_some_and(|(of, name)| of == domain && name == guard);
-            if seen {
-                return None;
-            }
-            last = Some((*domain, guard.clone()));
-            Some((*domain, guard.clone(), entry.value().clone()))
-        })
+        self.fences.newest()
     }
 }

@@ -15,7 +15,8 @@ pub struct ServeOptions {
     pub header_bytes_max: u32,
     /// Most commit streams at once, over all connections; one more is refused.
     pub commit_streams_max: usize,
-    /// Most scans and take-overs at once; one more is refused. Each holds a snapshot of the store.
+    /// Most scans and take-overs at once; one more is refused. Each holds a snapshot of the store,
+    /// and pages that its client hasn't read yet: about six times `page_bytes`.
     pub scans_max: usize,
     /// Most watches at once; one more is refused.
     pub watches_max: usize,

@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use highwater::{Admission, Config, GuardRule, OpenError, Store};
+use highwater::{Config, OpenError, Store};
 use highwater_tests::model::Model;
 use highwater_tests::raw::{Change, Request};
 
-use crate::support::{commit_in_both, create, model_of, policy, tight};
+use crate::support::{commit_in_both, open_domain, tight};
 
 /// A directory with a store, the model of what is in it, and how it was left.
 struct Left {
@@ -47,13 +47,7 @@ impl Left {
         let dir = tempfile::tempdir().unwrap();
         let running = dir.path().join("running");
         let store = Store::open(&running, config.clone()).unwrap();
-        let mut model = model_of(&store);
-        create(
-            &store,
-            &mut model,
-            "d",
-            policy(GuardRule::Key, Admission::Open),
-        );
+        let mut model = open_domain(&store);
         let (mut before, mut earlier) = (model.clone(), BTreeMap::new());
         for number in 0..commits {
             before = model.clone();

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use highwater::{Admission, Availability, Error, GuardRule, Receipt, Store};
+use highwater::{Availability, Error, Receipt, Store};
 use highwater_tests::disk::{Fault, Op, SimDisk};
 use highwater_tests::model::Model;
 use highwater_tests::raw::{Change, Cond, Request};
 
-use crate::support::{compare, create, key, model_of, open, policy, tight};
+use crate::support::{compare, key, open, open_domain, tight};
 
 /// How long a checkpoint may take; only a hung test takes so long.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -25,13 +25,7 @@ fn make() -> (SimDisk, Store, Model) {
     let mut config = tight();
     config.queue_commits = 4;
     let store = open(&disk, &config);
-    let mut model = model_of(&store);
-    create(
-        &store,
-        &mut model,
-        "d",
-        policy(GuardRule::Key, Admission::Open),
-    );
+    let model = open_domain(&store);
     (disk, store, model)
 }
 

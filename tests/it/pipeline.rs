@@ -6,12 +6,12 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use highwater::{Admission, Error, GuardRule, Receipt, Store, Ticket};
+use highwater::{Error, Receipt, Store, Ticket};
 use highwater_tests::disk::{Fault, Op, SimDisk};
 use highwater_tests::model::Model;
 use highwater_tests::raw::{Change, Cond, Request};
 
-use crate::support::{compare, create, domain, key, model_of, open, policy, tight};
+use crate::support::{compare, domain, key, open, open_domain, tight};
 
 /// How often it is looked whether something is told too early.
 const LOOKS: usize = 40;
@@ -28,13 +28,7 @@ fn make() -> (SimDisk, Store, Model) {
     config.group_bytes = 1;
     config.queue_commits = 4;
     let store = open(&disk, &config);
-    let mut model = model_of(&store);
-    create(
-        &store,
-        &mut model,
-        "d",
-        policy(GuardRule::Key, Admission::Open),
-    );
+    let model = open_domain(&store);
     (disk, store, model)
 }
 

@@ -1,11 +1,11 @@
 //! How many rows a condition on a prefix may look at: up to the bound it is answered exactly, above
 //! it the store says from where on it remembers, and never guesses.
 
-use highwater::{Admission, Config, GuardRule, Reason, Rejection, Store};
+use highwater::{Config, Reason, Rejection, Store};
 use highwater_tests::disk::SimDisk;
 use highwater_tests::raw::{Change, Cond, Request};
 
-use crate::support::{create, model_of, open, policy};
+use crate::support::{open, open_domain};
 
 /// The rows that the conditions on prefixes of one commit may look at.
 const ROWS_MAX: usize = 16_384;
@@ -46,13 +46,7 @@ fn fill(store: &Store, prefix: &str, rows: usize) -> u64 {
 fn make() -> (SimDisk, Store) {
     let disk = SimDisk::default();
     let store = open(&disk, &config());
-    let mut model = model_of(&store);
-    create(
-        &store,
-        &mut model,
-        "d",
-        policy(GuardRule::Key, Admission::Open),
-    );
+    open_domain(&store);
     (disk, store)
 }
 

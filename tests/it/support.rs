@@ -111,6 +111,15 @@ pub(crate) fn create(store: &Store, model: &mut Model, name: &str, policy: Polic
     assert_eq!(made.created_at.get(), model.revision);
 }
 
+/// Makes the domain "d" in a new store, where each key has its own guard and nothing is demanded.
+/// The model of the store.
+pub(crate) fn open_domain(store: &Store) -> Model {
+    let mut model = model_of(store);
+    let open = policy(GuardRule::Key, Admission::Open);
+    create(store, &mut model, "d", open);
+    model
+}
+
 /// What a verdict says, in bare numbers. Any other error fails the test.
 pub(crate) fn answer(verdict: Result<highwater::Receipt, Error>) -> Answer {
     match verdict {

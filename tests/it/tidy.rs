@@ -67,9 +67,13 @@ fn collect(root: &Path, directory: &Path, files: &mut Vec<SourceFile>) {
     for entry in fs::read_dir(directory).expect("a directory of the repository is readable") {
         let entry = entry.expect("a directory of the repository is readable");
         let (path, name) = (entry.path(), entry.file_name());
+        // A directory in a clone, and a file in a worktree.
+        if name == ".git" {
+            continue;
+        }
         let kind = entry.file_type().expect("an entry has a type");
         if kind.is_dir() {
-            if name != "target" && name != ".git" {
+            if name != "target" {
                 collect(root, &path, files);
             }
         } else if kind.is_file() {

@@ -2,7 +2,7 @@
 
 use highwater::{GuardRule, Policy};
 
-use crate::raw::{Auth, Auths, Bytes, Change, Request};
+use crate::raw::{Bytes, Change};
 
 /// The guard of a key: its first components, glued together again.
 #[must_use]
@@ -27,19 +27,6 @@ pub(crate) fn is_guard(policy: &Policy, guard: &[u8]) -> bool {
     [guard, &below]
         .iter()
         .any(|key| !key.is_empty() && guard_of(policy, key) == guard)
-}
-
-/// The authority presented for a guard.
-#[must_use]
-pub fn presented<'a>(request: &'a Request, guard: &[u8]) -> Option<&'a Auth> {
-    match &request.auth {
-        Auths::None => None,
-        Auths::One(auth) => Some(auth),
-        Auths::PerGuard(list) => {
-            let own = list.iter().find(|(name, _)| name == guard);
-            own.map(|(_, auth)| auth)
-        }
-    }
 }
 
 /// The guard that a change touches.

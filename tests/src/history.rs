@@ -6,8 +6,9 @@
 //! began.
 
 use crate::model::Model;
+use crate::plans::Statement;
 use crate::raw::Request;
-use crate::seen::{Refusal, Statement};
+use crate::seen::Refusal;
 
 /// What a call got.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,6 +15,7 @@ pub mod disk;
 pub mod guards;
 pub mod history;
 pub mod model;
+#[path = "../../engine/core/tests/shared/plans.rs"]
 pub mod plans;
 pub mod raw;
 pub mod seen;

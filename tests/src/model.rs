@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use highwater::{Admission, HolderBinding, Policy};
 
 use crate::guards::is_guard;
-pub use crate::guards::{guard_of, guard_touched, presented};
-use crate::plans::{self, Plan};
+pub use crate::guards::{guard_of, guard_touched};
+use crate::plans::{self, Obstacle, Plans, Statement};
+pub use crate::raw::presented;
 use crate::raw::{Auth, Auths, Bytes, Change, Cond, Place, Request};
-use crate::seen::{Refusal, Statement};
+use crate::seen::Refusal;
 
 /// The most mutations, and the most conditions, of a commit.
 const PARTS_MAX: usize = 1_024;
@@ -47,7 +48,7 @@ pub struct World {
     /// The last change of every key there ever was.
     pub touched: BTreeMap<Bytes, u64>,
     /// What is known of each intent.
-    pub plans: BTreeMap<Bytes, Plan>,
+    pub plans: Plans,
 }
 
 /// One destination.
@@ -71,7 +72,17 @@ enum Truth {
     TooOld,
 }
 
-pub(crate) fn refusal(code: &'static str) -> Refusal {
+impl From<Obstacle> for Refusal {
+    fn from(obstacle: Obstacle) -> Self {
+        Self {
+            intent: Some(obstacle.id),
+            about: obstacle.about,
+            ..refusal(obstacle.code)
+        }
+    }
+}
+
+fn refusal(code: &'static str) -> Refusal {
     Refusal {
         code,
         ..Refusal::default()
@@ -112,8 +123,8 @@ impl Model {
             .collect();
         let refused = world
             .strange_guard(request, &touched)
-            .or_else(|| world.other_outcome(request));
-        if refused.is_none() && world.replayed(request).is_some() {
+            .or_else(|| plans::other_outcome(&world.plans, request).map(Refusal::from));
+        if refused.is_none() && plans::replayed(&world.plans, request).is_some() {
             return Ok(world);
         }
         let refused = refused
@@ -121,7 +132,7 @@ impl Model {
             .or_else(|| world.other_epoch(request, &touched))
             .or_else(|| world.fenced_out(request, &touched))
             .or_else(|| self.condition_fails(world, request))
-            .or_else(|| world.unfit_intent(request));
+            .or_else(|| plans::unfit(&world.plans, request).map(Refusal::from));
         match refused {
             Some(refusal) => Err(Box::new(refusal)),
             None => Ok(world),
@@ -138,7 +149,7 @@ impl Model {
         let Some(world) = self.worlds.get_mut(&request.domain) else {
             return statement;
         };
-        if let Some(statement) = world.replayed(request) {
+        if let Some(statement) = plans::replayed(&world.plans, request) {
             return statement;
         }
         self.revision = revision;
@@ -171,7 +182,7 @@ impl Model {
                 before,
             ));
         }
-        world.note(request, &statement);
+        plans::note(&mut world.plans, request, &statement);
         statement
     }
 
@@ -187,7 +198,7 @@ impl Model {
             rows: BTreeMap::new(),
             fences: BTreeMap::new(),
             touched: BTreeMap::new(),
-            plans: BTreeMap::new(),
+            plans: Plans::new(),
         };
         self.worlds.insert(name.to_owned(), world);
         true

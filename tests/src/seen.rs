@@ -6,25 +6,8 @@ use highwater::{
 };
 
 use crate::model::Row;
-use crate::plans::Told;
+use crate::plans::{Statement, Told, closed};
 use crate::raw::{Auth, Bytes, ENDINGS, Task};
-
-/// What is stated of an accepted commit; the number 0 stands for "doesn't exist".
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Statement {
-    /// The revision of the commit.
-    pub revision: u64,
-    /// Whether it is told again.
-    pub replayed: bool,
-    /// The step of an intent that it is of.
-    pub intent: Option<(Bytes, u32)>,
-    /// Each guard, its fence now, its fence before.
-    pub guards: Vec<(Bytes, Auth, Option<Auth>)>,
-    /// Each key that a condition looked at, and its generation before.
-    pub inputs: Vec<(Bytes, u64)>,
-    /// Each key written: generation and metageneration now, generation before.
-    pub writes: Vec<(Bytes, u64, u64, u64)>,
-}
 
 /// A refusal: the reason's code, and what was observed.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -197,14 +180,6 @@ fn about(reason: &Reason) -> Option<String> {
         Reason::IntentConflict(IntentConflict::Guard) => Some("guard".into()),
         Reason::IntentClosed { state, mutation } => Some(closed(state_of(state).0, *mutation)),
         _ => None,
-    }
-}
-
-/// That an intent is closed, to a step of it or to a mutation.
-pub(crate) fn closed(state: &str, mutation: Option<usize>) -> String {
-    match mutation {
-        None => format!("{state} for a step"),
-        Some(index) => format!("{state} for mutation {index}"),
     }
 }
 

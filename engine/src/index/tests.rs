@@ -2,15 +2,15 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use highwater_core::codec::{encode_fence, encode_record};
+use highwater_core::codec::{encode_fence, encode_intent, encode_record};
 use highwater_core::{
     Authority, DestinationId, Fence, Generation, Incarnation, IncarnationMark, IncarnationNumber,
-    Metadata, Metageneration, Value,
+    IntentState, Metadata, Metageneration, Value,
 };
 use highwater_wal::OsDisk;
 
 use super::*;
-use crate::tables::{DELETIONS, FENCES, RECORDS, STATE};
+use crate::tables::{DELETIONS, FENCES, INTENTS, RECORDS, STATE};
 
 const DOMAIN: u32 = 7;
 
@@ -43,11 +43,23 @@ fn fence() -> Vec<u8> {
     row
 }
 
+fn intent(changed_at: u64) -> Vec<u8> {
+    let record = IntentRecord {
+        state: IntentState::Open,
+        binding: None,
+        steps: Vec::new(),
+        changed_at: revision(changed_at),
+    };
+    let mut row = Vec::new();
+    encode_intent(&record, &mut row);
+    row
+}
+
 /// An index up to revision 9 with these rows under the keys "a" and "b".
 struct Made {
     snapshot: IndexSnapshot,
     /// Once it is closed, nothing is read any more.
-    _index: Index,
+    index: Index,
     _dir: tempfile::TempDir,
     told: Arc<AtomicUsize>,
 }
@@ -92,13 +104,31 @@ fn made(records: [&[u8]; 2], fences: [&[u8]; 2], deletions: [u64; 2]) -> Made {
     let snapshot = index.snapshot().unwrap().unwrap();
     Made {
         snapshot,
-        _index: index,
+        index,
         _dir: dir,
         told,
     }
 }
 
 impl Made {
+    /// The same with these rows of the intents "a" and "b".
+    fn with_intents(mut self, intents: [&[u8]; 2]) -> Self {
+        let domain = DomainId::new(DOMAIN).unwrap();
+        let write = |database: &Database| -> Result<(), Failed> {
+            let transaction = database.begin_write()?;
+            for (name, bytes) in [b"a", b"b"].into_iter().zip(intents) {
+                let row = row_key(domain, name);
+                transaction
+                    .open_table(INTENTS)?
+                    .insert(row.as_slice(), bytes)?;
+            }
+            Ok(transaction.commit()?)
+        };
+        self.index.call("test", write).unwrap();
+        self.snapshot = self.index.snapshot().unwrap().unwrap();
+        self
+    }
+
     /// Whether each of the ways to read the rows of a key works.
     fn reads(&self, name: &str) -> [bool; 3] {
         let domain = DomainId::new(DOMAIN).unwrap();
@@ -166,6 +196,37 @@ fn a_bad_record_is_told_and_ends_all_reading() {
         assert!(walk.next().unwrap().is_ok());
         all.lost(walk.next().unwrap(), "records");
         assert!(walk.next().is_none());
+    }
+}
+
+#[test]
+fn a_bad_intent_is_told_and_ends_all_reading() {
+    let (record, fence, good) = (record(3, 9), fence(), intent(9));
+    let mut long = good.clone();
+    long.push(0);
+    let short = &good[..good.len() - 1];
+    let domain = DomainId::new(DOMAIN).unwrap();
+    let id = |name: &str| IntentId::new(name).unwrap();
+    let rows = |second: &[u8]| {
+        let made = made([&record, &record], [&fence, &fence], [(1 << 48) | 9; 2]);
+        made.with_intents([&good, second])
+    };
+    let fine = rows(&good);
+    let names = |after: Option<&IntentId>| {
+        let rows = fine.snapshot.intents_after(domain, after).unwrap();
+        rows.map(|row| row.unwrap().0).collect::<Vec<_>>()
+    };
+    assert_eq!(names(None), [id("a"), id("b")]);
+    assert_eq!(names(Some(&id("a"))), [id("b")]);
+    for bad in [&[][..], short, &long, &intent(10)] {
+        let one = rows(bad);
+        assert!(one.snapshot.intent(domain, &id("a")).is_ok());
+        one.lost(one.snapshot.intent(domain, &id("b")), "intents");
+        let all = rows(bad);
+        let mut walk = all.snapshot.intents_after(domain, None).unwrap();
+        assert!(walk.next().unwrap().is_ok());
+        all.lost(walk.next().unwrap(), "intents");
+        assert!(walk.next().is_none(), "it ends at its first error");
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod descriptors;
 mod forms;
+mod help;
 mod lost;
 mod servers;
 mod support;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
-use highwater::{Admission, Availability, Disk, DiskFile, Error, GuardRule, Store};
+use highwater::{Availability, Disk, DiskFile, Error, Store};
 use highwater_tests::disk::SimDisk;
 use highwater_tests::model::Model;
 use highwater_tests::raw::{Change, Request};
 
 use super::config;
-use crate::support::{compare, create, model_of, open, policy};
+use crate::support::{compare, open, open_domain};
 
 /// What the operating system says.
 const EIO: i32 = 5;
@@ -89,13 +89,7 @@ fn commit(store: &Store, model: &mut Model, request: &Request) -> Option<&'stati
 fn starve(errno: i32) -> (Barren, Store, Model, (usize, &'static str)) {
     let barren = Barren::default();
     let store = Store::open_on(Arc::new(barren.clone()), config()).unwrap();
-    let mut model = model_of(&store);
-    create(
-        &store,
-        &mut model,
-        "d",
-        policy(GuardRule::Key, Admission::Open),
-    );
+    let mut model = open_domain(&store);
     barren.errno.store(errno, Ordering::SeqCst);
     let refused = (0..1_000)
         .find_map(|number| commit(&store, &mut model, &put(number)).map(|code| (number, code)));

@@ -3,12 +3,12 @@
 use std::sync::Barrier;
 use std::thread;
 
-use highwater::{Admission, Error, GuardRule, Store};
+use highwater::{Error, Store};
 use highwater_tests::disk::SimDisk;
 use highwater_tests::raw::{Bytes, Change, Cond, Request};
 
 use super::put;
-use crate::support::{commit_in_both, create, domain, key, model_of, open, policy, scale, tight};
+use crate::support::{commit_in_both, domain, key, open, open_domain, scale, tight};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -80,13 +80,7 @@ fn change(number: usize, key: &Bytes) -> (Vec<Change>, bool) {
 fn every_state_of_a_key_meets_every_condition() {
     let disk = SimDisk::default();
     let store = open(&disk, &tight());
-    let mut model = model_of(&store);
-    create(
-        &store,
-        &mut model,
-        "d",
-        policy(GuardRule::Key, Admission::Open),
-    );
+    open_domain(&store);
     let mut cases = Vec::new();
     for state in STATES {
         for case in 0..CONDITIONS * CHANGES {
@@ -115,13 +109,7 @@ fn every_state_of_a_key_meets_every_condition() {
 fn a_generation_is_never_used_again() {
     let disk = SimDisk::default();
     let mut store = open(&disk, &tight());
-    let mut model = model_of(&store);
-    create(
-        &store,
-        &mut model,
-        "d",
-        policy(GuardRule::Key, Admission::Open),
-    );
+    let mut model = open_domain(&store);
     let mut seen: Vec<u64> = Vec::new();
     for round in 0..30 {
         assert_eq!(
@@ -177,13 +165,7 @@ fn of_many_creators_exactly_one_wins() {
     const CREATORS: usize = 64;
     let rounds = usize::try_from(scale("HIGHWATER_CREATE_ROUNDS", 60)).unwrap();
     let store = open(&SimDisk::default(), &tight());
-    let mut model = model_of(&store);
-    create(
-        &store,
-        &mut model,
-        "d",
-        policy(GuardRule::Key, Admission::Open),
-    );
+    open_domain(&store);
     let barrier = Barrier::new(CREATORS);
     let create_all = |me: usize| -> Vec<bool> {
         let create = |round: usize| {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use highwater::{Admission, Config, GuardRule, Store};
+use highwater::{Config, Store};
 use highwater_core::limits::{
     COMMIT_BYTES_MAX, CONDITIONS_MAX, KEY_BYTES_MAX, MUTATIONS_MAX, VALUE_BYTES_DEFAULT,
     VALUE_BYTES_MAX,
@@ -12,7 +12,7 @@ use highwater_tests::model::Model;
 use highwater_tests::raw::{Auth, Change, Cond, Request};
 
 use super::put;
-use crate::support::{answer, compare, create, model_of, opinion, policy, tight};
+use crate::support::{answer, compare, open_domain, opinion, tight};
 
 /// One below, at, one above, and twice a limit.
 const fn around(limit: usize) -> [usize; 4] {
@@ -21,13 +21,7 @@ const fn around(limit: usize) -> [usize; 4] {
 
 fn make(dir: &Path, config: &Config) -> (Store, Model) {
     let store = Store::open(dir, config.clone()).unwrap();
-    let mut model = model_of(&store);
-    create(
-        &store,
-        &mut model,
-        "d",
-        policy(GuardRule::Key, Admission::Open),
-    );
+    let model = open_domain(&store);
     (store, model)
 }
 

@@ -3,9 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use highwater::{
-    Admission, Availability, Config, Disk, Error, GuardRule, KeyRange, OpenError, Store,
-};
+use highwater::{Availability, Config, Disk, Error, KeyRange, OpenError, Store};
 use highwater_tests::chance::Chance;
 use highwater_tests::disk::{Fault, Files, Op, SimDisk};
 use highwater_tests::model::Model;
@@ -13,9 +11,7 @@ use highwater_tests::raw::{Auth, Change, Cond, Request};
 use highwater_tests::seen;
 
 use super::put;
-use crate::support::{
-    answer, compare, create, domain, key, model_of, open, opinion, policy, scale, tight,
-};
+use crate::support::{answer, compare, domain, key, open, open_domain, opinion, scale, tight};
 
 const INDEX: &str = "index.redb";
 const PAGE: usize = 4_096;
@@ -50,13 +46,7 @@ fn authority(model: &Model, sequence: u64) -> Auth {
 fn filled() -> (Files, Model) {
     let disk = SimDisk::default();
     let store = open(&disk, &config());
-    let mut model = model_of(&store);
-    create(
-        &store,
-        &mut model,
-        "d",
-        policy(GuardRule::Key, Admission::Open),
-    );
+    let mut model = open_domain(&store);
     for batch in 0..KEYS / 10 {
         let numbers = batch * 10..batch * 10 + 10;
         let change = |number: usize| {

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use highwater::{Admission, Error, GuardRule, KeyRange, Store};
+use highwater::{Error, KeyRange, Store};
 use highwater_tests::chance::Chance;
 use highwater_tests::raw::{Change, Request};
 
 use super::contents;
-use crate::support::{create, domain, model_of, policy, scale, tight};
+use crate::support::{domain, open_domain, scale, tight};
 
 /// What one hundred short values may take on disk under tight settings: the log's segments and
 /// spares, and an index with room for two versions of itself. Each run writes many times that.
@@ -43,13 +43,7 @@ fn overwriting_for_ever_takes_bounded_space_also_with_a_slow_reader() {
     let mut config = tight();
     config.snapshot_age = Duration::from_secs(1);
     let store = Store::open(dir.path(), config).unwrap();
-    let mut model = model_of(&store);
-    create(
-        &store,
-        &mut model,
-        "d",
-        policy(GuardRule::Key, Admission::Open),
-    );
+    open_domain(&store);
     let mut chance = Chance::new(5);
     overwrite(&store, &mut chance, commits);
     assert!(store.status().counted.log_bytes > BYTES_MAX);

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use highwater::{Admission, GuardRule, KeyRange};
+use highwater::KeyRange;
 use highwater_tests::disk::SimDisk;
 use highwater_tests::model::Row;
 use highwater_tests::raw::{Bytes, Change, Cond, Request};
 
-use crate::support::{commit_in_both, create, domain, model_of, open, policy, rows, tight};
+use crate::support::{commit_in_both, domain, open, open_domain, rows, tight};
 
 const ALPHABET: [u8; 6] = [0x00, 0x01, 0x61, 0x62, 0xFE, 0xFF];
 
@@ -31,13 +31,7 @@ fn put(key: &[u8], value: &[u8]) -> Change {
 fn every_prefix_is_exactly_the_keys_that_begin_with_it() {
     let disk = SimDisk::default();
     let mut store = open(&disk, &tight());
-    let mut model = model_of(&store);
-    create(
-        &store,
-        &mut model,
-        "d",
-        policy(GuardRule::Key, Admission::Open),
-    );
+    let mut model = open_domain(&store);
     // A third lies in the index, a third over it, a third was there and is deleted.
     let keys = every_key();
     for round in 0..2 {
@@ -81,13 +75,7 @@ fn every_prefix_is_exactly_the_keys_that_begin_with_it() {
 fn unchanged_since_notices_every_prefix_of_what_changed_and_no_other() {
     let disk = SimDisk::default();
     let store = open(&disk, &tight());
-    let mut model = model_of(&store);
-    create(
-        &store,
-        &mut model,
-        "d",
-        policy(GuardRule::Key, Admission::Open),
-    );
+    let mut model = open_domain(&store);
     let keys = every_key();
     for chunk in keys.chunks(60) {
         let changes = chunk.iter().map(|key| put(key, b"")).collect();
@@ -120,13 +108,7 @@ fn unchanged_since_notices_every_prefix_of_what_changed_and_no_other() {
 fn any_two_ends_make_the_range_between_them() {
     let disk = SimDisk::default();
     let store = open(&disk, &tight());
-    let mut model = model_of(&store);
-    create(
-        &store,
-        &mut model,
-        "d",
-        policy(GuardRule::Key, Admission::Open),
-    );
+    let mut model = open_domain(&store);
     let keys: Vec<Bytes> = every_key().into_iter().step_by(5).collect();
     let changes = keys.iter().map(|key| put(key, b"v")).collect();
     commit_in_both(&store, &mut model, &Request::of("d", changes));

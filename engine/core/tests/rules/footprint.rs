@@ -11,7 +11,7 @@ use highwater_core::{
 use crate::generate::Chance;
 use crate::histories::{World, random_request};
 use crate::oracle::{self, Rules};
-use crate::raw::{self, Bytes, Change, Cond, Request, auth, key_of, label, put, request};
+use crate::raw::{self, Bytes, Change, Cond, Request, auth, label, put, request};
 use crate::twin::{MARK, START, Twin, policy};
 
 fn world() -> Twin {
@@ -106,7 +106,7 @@ fn a_footprint_names_exactly_the_rows_of_its_request() {
         }
         let mut prefixes: BTreeMap<Bytes, u64> = BTreeMap::new();
         for cond in &request.conds {
-            if let Some(key) = key_of(cond) {
+            if let Some(key) = cond.key() {
                 let needs = keys.entry(key.clone()).or_default();
                 needs.0 |= matches!(cond, Cond::DigestOf(..));
                 needs.1 |= matches!(cond, Cond::KeySince(..));

@@ -55,7 +55,7 @@ impl World {
             value_bytes: VALUE_MAX,
         };
         let incarnation = raw::incarnation(HERE.1, HERE.2);
-        let mut folded = State::new(DestinationId::new([HERE.0; 16]), incarnation, limits);
+        let mut folded = State::new(DestinationId::new(HERE.0), incarnation, limits);
         let create = CreateDomain::new(name(), policy(rules), EpochMark::new(MARK));
         folded.create_domain(&create).unwrap();
         Self {
@@ -141,7 +141,7 @@ fn random_change(chance: &mut Chance, model: &Model) -> Change {
     let text = chance.pick(&["", "text", "json"]).to_owned();
     let id = chance.pick(&INTENTS).into();
     let bound = match model.intents.get(&id) {
-        Some(plan) if !chance.one_in(4) => plan.binding.as_ref().map(|b| b.0.guard.clone()),
+        Some(plan) if !chance.one_in(4) => plan.told.binding.as_ref().map(|b| b.0.guard.clone()),
         _ => chance.pick(&[None, Some(crate::oracle::guard_of(model.rules.guard, &key))]),
     };
     match chance.below(13) {
@@ -160,7 +160,7 @@ fn random_change(chance: &mut Chance, model: &Model) -> Change {
         ),
         12 if chance.one_in(2) => Change::Suspend(id, bound, b"ops".to_vec(), chance.next() % 3),
         0 | 1 => Change::Delete(key),
-        2 => Change::SetMetadata(key, text),
+        2 => Change::Label(key, text),
         3 => Change::Advance(crate::oracle::guard_of(model.rules.guard, &key)),
         4 if chance.one_in(4) => Change::Advance(key),
         _ => Change::Put(key, chance.bytes(6), text),
@@ -239,12 +239,13 @@ pub(crate) fn random_request(chance: &mut Chance, model: &Model) -> Request {
     };
     if chance.one_in(5) {
         let id: Bytes = chance.pick(&INTENTS).into();
-        let steps = model.intents.get(&id).map_or(0, |plan| plan.steps.len());
+        let steps = model.intents.get(&id).map_or(0, |plan| plan.asked.len());
         let next = u32::try_from(steps).unwrap() + 1;
         let step = chance.pick(&[next, next, next, next.saturating_sub(1).max(1), next + 1]);
         request.intent = Some((id, step.min(64), chance.one_in(12)));
     }
-    let before = model.intents.values().flat_map(|plan| &plan.steps);
+    let before = model.intents.values();
+    let before = before.flat_map(|plan| plan.asked.iter().zip(&plan.told.steps));
     if chance.one_in(16)
         && let Some((asked, statement)) = before.last()
     {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use highwater_core::{Admission, Availability, DomainState, GuardRule, HolderBinding};
 
-use crate::plans::{Plan, Statement};
-use crate::raw::{Auth, Auths, Bytes, Change, Cond, Request, key_of, prefix_of, presented};
+use crate::plans::{self, Plans, Statement};
+use crate::raw::{Auth, Auths, Bytes, Change, Cond, Place, Request, prefix_of, presented};
 
 /// The last 48 bits of a revision count the commits of an incarnation.
 const COUNTER_END: u64 = 0xFFFF_FFFF_FFFF;
@@ -32,7 +32,7 @@ pub(crate) struct Rules {
 /// One destination with one domain, "d".
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
-    pub(crate) destination: (u8, u16, u64),
+    pub(crate) destination: Place,
     pub(crate) revision: u64,
     /// Deletions up to here are forgotten.
     pub(crate) floor: u64,
@@ -47,7 +47,7 @@ pub(crate) struct Model {
     pub(crate) fences: BTreeMap<Bytes, Auth>,
     /// Every change of a key there ever was, oldest first.
     pub(crate) history: Vec<(u64, Bytes)>,
-    pub(crate) intents: BTreeMap<Bytes, Plan>,
+    pub(crate) intents: Plans,
 }
 
 /// A refusal: the reason's code, and what it is about.
@@ -64,7 +64,7 @@ pub(crate) struct Refusal {
     pub(crate) index: Option<usize>,
     pub(crate) intent: Option<Bytes>,
     /// In what an intent differs, or what it is in, and for which mutation.
-    pub(crate) about: Option<(String, Option<usize>)>,
+    pub(crate) about: Option<String>,
 }
 
 enum Truth {
@@ -96,7 +96,7 @@ pub(crate) fn guard_of(rule: GuardRule, key: &[u8]) -> Bytes {
 pub(crate) fn touches(rule: GuardRule, change: &Change) -> Option<Bytes> {
     match change.key() {
         Some(key) => Some(guard_of(rule, key)),
-        None => change.names().cloned(),
+        None => change.named_guard().cloned(),
     }
 }
 
@@ -119,9 +119,9 @@ impl Model {
         let refused = Self::malformed(self, request)
             .or_else(|| self.elsewhere(request))
             .or_else(|| self.strange_guard(request, &touched))
-            .or_else(|| self.other_outcome(request));
+            .or_else(|| plans::other_outcome(&self.intents, request).map(Refusal::from));
         if refused.is_none()
-            && let Some(statement) = self.replayed(request)
+            && let Some(statement) = plans::replayed(&self.intents, request)
         {
             return Ok((self.clone(), statement));
         }
@@ -131,7 +131,7 @@ impl Model {
             .or_else(|| self.other_epoch(request, &touched))
             .or_else(|| self.fenced_out(request, &touched))
             .or_else(|| self.condition_fails(request))
-            .or_else(|| self.unfit_intent(request))
+            .or_else(|| plans::unfit(&self.intents, request).map(Refusal::from))
             .or_else(|| self.exhausted(request))
             .or_else(|| self.overfull_intent(request, &touched));
         match refused {
@@ -162,8 +162,8 @@ impl Model {
         for change in &request.changes {
             let (value, text) = match change {
                 Change::Put(_, value, text) => (value.len(), text.len()),
-                Change::SetMetadata(_, text) => (0, text.len()),
-                Change::Bind(_, task) => (0, crate::plans::bytes(task)),
+                Change::Label(_, text) => (0, text.len()),
+                Change::Bind(_, task) => (0, plans::bytes(task)),
                 _ => (0, 0),
             };
             if value > self.value_max {
@@ -191,7 +191,7 @@ impl Model {
         if twice(&raised) || twice(&named) {
             return Some(malformed("DuplicateGuard"));
         }
-        crate::plans::malformed(request).map(malformed)
+        plans::malformed(request).map(malformed)
     }
 
     fn elsewhere(&self, request: &Request) -> Option<Refusal> {
@@ -207,7 +207,7 @@ impl Model {
             ..refusal("Malformed")
         };
         for change in &request.changes {
-            if let Some(guard) = change.names()
+            if let Some(guard) = change.named_guard()
                 && !is_guard(self.rules.guard, guard)
             {
                 return Some(malformed("NoSuchGuard"));
@@ -221,12 +221,7 @@ impl Model {
     }
 
     fn closed(&self, request: &Request) -> Option<Refusal> {
-        let adds = |c: &Change| {
-            matches!(
-                c,
-                Change::Put(..) | Change::SetMetadata(..) | Change::Bind(..)
-            )
-        };
+        let adds = |c: &Change| matches!(c, Change::Put(..) | Change::Label(..) | Change::Bind(..));
         let grows = request.intent.is_some() || request.changes.iter().any(adds);
         let recovering = self.availability == Availability::RecoveryRequired
             || self.state == DomainState::RecoveryRequired;
@@ -340,14 +335,14 @@ impl Model {
             };
             let failed = code == "ConditionFailed";
             return Some(Refusal {
-                key: key_of(cond).filter(|_| failed).cloned(),
+                key: cond.key().filter(|_| failed).cloned(),
                 prefix: prefix_of(cond).filter(|_| failed).cloned(),
                 index: Some(index),
                 ..refusal(code)
             });
         }
         request.changes.iter().find_map(|change| match change {
-            Change::SetMetadata(key, _) if !self.rows.contains_key(key) => Some(Refusal {
+            Change::Label(key, _) if !self.rows.contains_key(key) => Some(Refusal {
                 key: Some(key.clone()),
                 ..refusal("ConditionFailed")
             }),
@@ -414,7 +409,7 @@ impl Model {
             return Some(refusal("RevisionExhausted"));
         }
         let full = |change: &Change| match change {
-            Change::SetMetadata(key, _) => self.rows[key].metageneration == u64::MAX,
+            Change::Label(key, _) => self.rows[key].metageneration == u64::MAX,
             _ => false,
         };
         let any = request.changes.iter().any(full);
@@ -439,7 +434,7 @@ impl Model {
                     .push((guard.clone(), auth.clone(), previous));
             }
         }
-        let looked_at: BTreeSet<&Bytes> = request.conds.iter().filter_map(key_of).collect();
+        let looked_at: BTreeSet<&Bytes> = request.conds.iter().filter_map(Cond::key).collect();
         let generation = |of: &Self, key: &Bytes| of.rows.get(key).map_or(0, |row| row.generation);
         for key in looked_at {
             statement.inputs.push((key.clone(), generation(self, key)));
@@ -456,7 +451,7 @@ impl Model {
                 ));
             }
         }
-        next.note_intents(request, &statement);
+        plans::note(&mut next.intents, request, &statement);
         (next, statement)
     }
 
@@ -475,7 +470,7 @@ impl Model {
                 };
                 self.rows.insert(key.clone(), row);
             }
-            Change::SetMetadata(key, text) => {
+            Change::Label(key, text) => {
                 let row = self.rows.get_mut(key).unwrap();
                 row.metageneration += 1;
                 row.changed = revision;

@@ -187,7 +187,7 @@ impl Case {
                 self.change(name, put(name, "1"), current(1, "w"));
                 self.request.changes.push(put(name, "2"));
             }
-            B::WrongDestination => self.request.destination = Some((0xD5, 1, 0x77)),
+            B::WrongDestination => self.request.destination = Some(([0xD5; 16], 1, 0x77)),
             B::UnknownDomain => self.request.domain = "e".into(),
             B::NoSuchGuard => self.request.changes.push(advance("")),
             B::Poisoned => self.twin.set_availability(Availability::Poisoned),

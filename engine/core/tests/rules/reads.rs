@@ -148,7 +148,7 @@ fn a_fence_outlives_its_keys() {
 fn the_creation_of_a_domain_is_judged_in_order() {
     let mut twin = world(Admission::Fenced);
     let mut create = CreateDomain::new(name(), policy(twin.model.rules), EpochMark::new(1));
-    create.destination = Some(raw::expected((HERE.0 + 1, HERE.1, HERE.2)));
+    create.destination = Some(raw::expected(([HERE.0[0] + 1; 16], HERE.1, HERE.2)));
     age(&mut twin, END, b'z');
     let code = |twin: &mut Twin, create: &CreateDomain| {
         let refused = twin.state.create_domain(create).unwrap_err();

@@ -12,14 +12,14 @@ use highwater_core::{
 };
 
 use crate::oracle::{Model, Refusal, Row, Rules};
-use crate::plans::{Plan, Statement};
-use crate::raw::{self, Auth, Bytes, Cond, Request, Task};
+use crate::plans::{Plans, Statement, Told, closed};
+use crate::raw::{self, Auth, Bytes, Cond, Place, Request, Task};
 
 /// The mark of the first epoch of the domain "d".
 pub(crate) const MARK: u64 = 0x11;
 /// Destination, incarnation number and mark of every twin. The second incarnation, so that
 /// revisions before the first one exist.
-pub(crate) const HERE: (u8, u16, u64) = (0xD5, 2, 0x77);
+pub(crate) const HERE: Place = ([0xD5; 16], 2, 0x77);
 /// The revision of a store of incarnation 2 that has committed nothing.
 pub(crate) const START: u64 = 2 << 48;
 /// Longest value that a twin accepts.
@@ -54,7 +54,7 @@ impl Twin {
     pub(crate) fn with_values(rules: Rules, value_bytes: usize) -> Self {
         let limits = Limits { value_bytes };
         let incarnation = raw::incarnation(HERE.1, HERE.2);
-        let state = State::new(DestinationId::new([HERE.0; 16]), incarnation, limits);
+        let state = State::new(DestinationId::new(HERE.0), incarnation, limits);
         let mut state = state.with_digest(raw::digest);
         let create = CreateDomain::new(name(), policy(rules), EpochMark::new(MARK));
         state.create_domain(&create).unwrap();
@@ -70,7 +70,7 @@ impl Twin {
             rows: BTreeMap::new(),
             fences: BTreeMap::new(),
             history: Vec::new(),
-            intents: BTreeMap::new(),
+            intents: Plans::new(),
         };
         let twin = Self { state, model };
         twin.compare();
@@ -183,7 +183,7 @@ impl Twin {
         assert!(
             intents
                 .into_iter()
-                .eq(expected.map(|(id, plan)| (id.clone(), told(plan))))
+                .eq(expected.map(|(id, plan)| (id.clone(), plan.told.clone())))
         );
         let named = model.history.iter().map(|(_, key)| key.clone());
         let guards = named.map(|key| crate::oracle::guard_of(model.rules.guard, &key));
@@ -223,7 +223,7 @@ impl Twin {
         let expected = next.intents.iter();
         let expected = expected.filter(|(id, plan)| self.model.intents.get(*id) != Some(plan));
         assert!(
-            noted.eq(expected.map(|(id, plan)| (id.clone(), told(plan)))),
+            noted.eq(expected.map(|(id, plan)| (id.clone(), plan.told.clone()))),
             "exactly the intents that change are noted"
         );
         self.compare_receipt(&accepted.receipt, statement);
@@ -231,7 +231,7 @@ impl Twin {
 
     fn compare_receipt(&self, receipt: &Receipt, statement: &Statement) {
         assert_eq!(&stated(receipt), statement);
-        assert_eq!(receipt.destination, DestinationId::new([HERE.0; 16]));
+        assert_eq!(receipt.destination, DestinationId::new(HERE.0));
         assert_eq!(receipt.incarnation, raw::incarnation(HERE.1, HERE.2));
         assert_eq!(receipt.domain, name());
         assert!(receipt.advisory_time_ms.is_none());
@@ -244,7 +244,7 @@ impl Twin {
         assert_eq!(presented(reason), refusal.presented, "{request:?}");
         self.compare_details(request, reason, refusal);
         let seen = &rejection.observed;
-        assert_eq!(seen.destination, DestinationId::new([HERE.0; 16]));
+        assert_eq!(seen.destination, DestinationId::new(HERE.0));
         assert_eq!(seen.incarnation, raw::incarnation(HERE.1, HERE.2));
         assert_eq!(seen.revision.get(), self.model.revision);
         let epoch = seen.epoch.map(|e| (e.number().get(), e.mark().get()));
@@ -258,7 +258,7 @@ impl Twin {
         let id = intent.map(|seen| seen.id.as_bytes().to_vec());
         assert_eq!(id, refusal.intent);
         let plan = intent.and_then(|seen| seen.record.as_deref().map(raw_plan));
-        let known = id.and_then(|id| self.model.intents.get(&id).map(told));
+        let known = id.and_then(|id| self.model.intents.get(&id).map(|plan| plan.told.clone()));
         assert_eq!(plan, known);
         self.compare_key(request, rejection, refusal);
     }
@@ -324,18 +324,18 @@ impl Twin {
         let about = match reason {
             Reason::IntentConflict(IntentConflict::Step { expected }) => {
                 let number = expected.map_or(65, |step| step.get());
-                Some((format!("Step {number}"), None))
+                Some(format!("step {number}"))
             }
-            Reason::IntentConflict(conflict) => Some((format!("{conflict:?}"), None)),
+            Reason::IntentConflict(IntentConflict::Digest) => Some("content".into()),
+            Reason::IntentConflict(IntentConflict::Binding) => Some("binding".into()),
+            Reason::IntentConflict(IntentConflict::Guard) => Some("guard".into()),
             Reason::IntentClosed { state, mutation } => {
                 let state = state.to_string();
-                let word = state.split(',').next().unwrap().to_owned();
-                Some((word, *mutation))
+                Some(closed(state.split(',').next().unwrap(), *mutation))
             }
-            Reason::UnknownIntent => Some((String::new(), None)),
             Reason::IntentExhausted { bytes, max } => {
                 assert_eq!(*max, 256 * 1024);
-                Some((bytes.to_string(), None))
+                Some(bytes.to_string())
             }
             _ => None,
         };
@@ -373,16 +373,7 @@ fn stated(receipt: &Receipt) -> Statement {
     }
 }
 
-/// What is stored of an intent in raw values: state, owner, binding, numbers and statements of its
-/// steps, last change.
-type Told = (
-    &'static str,
-    Option<(Bytes, u64)>,
-    Option<(Task, Auth)>,
-    Vec<(u32, Statement)>,
-    u64,
-);
-
+/// What is stored of an intent in raw values.
 fn raw_plan(record: &IntentRecord) -> Told {
     let mut owner = None;
     let state = match &record.state {
@@ -414,28 +405,16 @@ fn raw_plan(record: &IntentRecord) -> Told {
         };
         (task, raw::raw_fence(&binding.authority.to_fence()))
     };
-    let steps = record.steps.iter();
-    let steps = steps.map(|step| (step.step.get(), stated(&step.receipt)));
-    let changed = record.changed_at.get();
-    (
+    let numbers = record.steps.iter().map(|step| step.step.get());
+    assert!(numbers.eq(1..=u32::try_from(record.steps.len()).unwrap()));
+    let steps = record.steps.iter().map(|step| stated(&step.receipt));
+    Told {
         state,
         owner,
-        record.binding.as_deref().map(binding),
-        steps.collect(),
-        changed,
-    )
-}
-
-fn told(plan: &Plan) -> Told {
-    let steps = (1..).zip(&plan.steps);
-    let steps = steps.map(|(number, (_, statement))| (number, statement.clone()));
-    (
-        plan.state,
-        plan.owner.clone(),
-        plan.binding.clone(),
-        steps.collect(),
-        plan.changed,
-    )
+        binding: record.binding.as_deref().map(binding),
+        steps: steps.collect(),
+        changed: record.changed_at.get(),
+    }
 }
 
 fn raw_row(record: &highwater_core::Record) -> Row {

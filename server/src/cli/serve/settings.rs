@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use clap::Args;
 use highwater::Config;
@@ -28,6 +29,7 @@ macro_rules! settings {
             $(
                 $(#[doc = $doc])+
                 #[arg(long, env = $env, help_heading = $heading)]
+                #[arg(help = with_default(stringify!($name), concat!($($doc),+)))]
                 pub(crate) $name: Option<$type>,
             )*
         }
@@ -42,13 +44,13 @@ macro_rules! settings {
 }
 
 settings! {
-    /// The directory of the store; made if it doesn't exist (default: ./highwater-data)
+    /// The directory of the store; made if it doesn't exist
     "Server" data_dir: PathBuf, "HIGHWATER_DATA_DIR";
-    /// The address to listen on; port 0 takes a free one (default: 127.0.0.1:7171)
+    /// The address to listen on; port 0 takes a free one
     "Server" listen: SocketAddr, "HIGHWATER_LISTEN";
-    /// What is logged: a level, or target=level, separated by commas (default: info)
+    /// What is logged: a level, or target=level, separated by commas
     "Server" log: String, "HIGHWATER_LOG";
-    /// How the log is written (default: text)
+    /// How the log is written
     "Server" log_format: LogFormat, "HIGHWATER_LOG_FORMAT";
 
     /// Longest accepted value, at most 16MiB
@@ -86,7 +88,7 @@ settings! {
     "Bounds of the server" header_bytes_max: u32, "HIGHWATER_HEADER_BYTES_MAX";
     /// Most commit streams at once
     "Bounds of the server" commit_streams_max: usize, "HIGHWATER_COMMIT_STREAMS_MAX";
-    /// Most scans and take-overs at once
+    /// Most scans and take-overs at once; one that its client doesn't read holds several pages
     "Bounds of the server" scans_max: usize, "HIGHWATER_SCANS_MAX";
     /// Most watches at once
     "Bounds of the server" watches_max: usize, "HIGHWATER_WATCHES_MAX";
@@ -110,6 +112,22 @@ settings! {
     "Bounds of the server" health_interval: Span, "HIGHWATER_HEALTH_INTERVAL";
     /// How long a shutdown waits for calls to end before it cuts them off
     "Bounds of the server" shutdown_grace: Span, "HIGHWATER_SHUTDOWN_GRACE";
+}
+
+/// What is in effect where nothing is given, by the names of the settings.
+static DEFAULTS: LazyLock<toml::Table> = LazyLock::new(|| {
+    let defaults = Settings::default().effective().settings();
+    toml::Table::try_from(defaults).unwrap_or_default()
+});
+
+/// The help of a setting: what it is, and what holds where it isn't given.
+fn with_default(name: &str, doc: &str) -> String {
+    let doc = doc.trim();
+    match DEFAULTS.get(name) {
+        Some(toml::Value::String(text)) => format!("{doc} [default: {text}]"),
+        Some(value) => format!("{doc} [default: {value}]"),
+        None => doc.into(),
+    }
 }
 
 /// The settings in effect.
