@@ -41,10 +41,11 @@ impl Shared {
         loop {
             // Pairs with the one below, as where requests are judged.
             fence(Ordering::SeqCst);
+            // Dropped after the lock, as there.
+            let _guard = PanicGuard(self);
             let Some(mut log) = self.log.try_lock() else {
                 return;
             };
-            let _guard = PanicGuard(self);
             self.syncing.store(true, Ordering::SeqCst);
             while done < max {
                 // What came during the last sync and wasn't worth waking the judge for.
