@@ -5,7 +5,7 @@ use std::sync::Arc;
 use highwater_core::{
     DestinationId, Effect, Incarnation, IncarnationMark, IncarnationNumber, Revision,
 };
-use highwater_wal::{Disk, FrameBuf, Log, LogError, LogOptions};
+use highwater_wal::{Disk, Durable, FrameBuf, Log, LogError, LogOptions};
 
 use crate::base::Base;
 use crate::config::{Config, SPARE_SEGMENTS};
@@ -57,7 +57,7 @@ pub(crate) fn recover(disk: Arc<dyn Disk>, config: Config) -> Result<Recovered, 
         ),
         (None, Some((id, incarnation, start))) if id == destination => (incarnation, start),
         (None, Some(_)) => return Err(wrong_frame(None, "it belongs to another destination")),
-        (None, None) if found.frames.is_empty() => begin(&mut log, destination, &mut found)?,
+        (None, None) if found.last.is_none() => begin(&mut log, destination, &mut found)?,
         (None, None) => {
             return Err(wrong_index(
                 "it is empty, and the log doesn't reach back to the beginning",
@@ -136,6 +136,7 @@ fn open_log(
     let opened = Log::open(Arc::clone(disk), options, &mut *found.collect());
     match opened {
         Ok((log, recovered)) => {
+            found.last = recovered.last.map(Durable::lsn);
             if let Some(torn) = &recovered.torn {
                 tracing::info!(file = %torn.file, offset = torn.offset,
                     "cleared an unconfirmed frame at the end of the log");
@@ -175,7 +176,7 @@ fn open_index(
         Ok(opened) => return Ok(opened),
         Err(error) => error,
     };
-    if found.genesis().is_none() && !found.frames.is_empty() {
+    if found.genesis().is_none() && found.last.is_some() {
         return Err(OpenError::Index(error));
     }
     tracing::warn!(%error, "the index can't be read and is made anew from the log");
@@ -202,6 +203,7 @@ fn begin(
     let mut group = Group::new(Arc::new(Layer::default()), FrameBuf::new());
     group.encode(&effect, usize::MAX);
     let durable = log.append(&mut group.frame)?;
+    found.last = Some(durable.lsn());
     found.frames.push((durable.lsn(), group.frame.len() as u64));
     found.effects.push((durable.lsn(), Arc::clone(&effect)));
     Ok((incarnation, effect.revision()))
