@@ -17,6 +17,7 @@ mod model;
 mod pipeline;
 #[cfg(test)]
 mod prefixes;
+mod reconcile;
 #[cfg(test)]
 mod scripts;
 #[cfg(test)]
