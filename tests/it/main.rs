@@ -17,6 +17,7 @@ mod model;
 mod pipeline;
 #[cfg(test)]
 mod prefixes;
+#[cfg(test)]
 mod reconcile;
 #[cfg(test)]
 mod scripts;

@@ -97,10 +97,10 @@ pub(crate) fn replay(view: &View, commit: &Commit) -> Judged<Option<Box<Receipt>
     Ok(None)
 }
 
-/// R8 for intents: one that is bound isn't bound otherwise, or may be bound anew; one that is ended or made indeterminate
-/// is known, hasn't ended, and is bound to the guard that was named; a step of one that is bound is
-/// done under an authority for that guard. Whoever is fenced out of it can therefore do nothing of
-/// the intent any more.
+/// R8 for intents: one that is bound isn't bound otherwise, or may be bound anew; one that is
+/// ended or made indeterminate is known, hasn't ended, and is bound to the guard that was named; a
+/// step of one that is bound is done under an authority for that guard. Whoever is fenced out of
+/// it can therefore do nothing of the intent any more.
 pub(crate) fn changes_hold(view: &View, policy: &Policy, commit: &Commit) -> Judged {
     for (index, mutation) in commit.mutations.iter().enumerate() {
         let Some(id) = mutation.intent() else {
