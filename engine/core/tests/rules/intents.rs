@@ -11,7 +11,7 @@ use highwater_core::{
 
 use crate::oracle::Rules;
 use crate::raw::{
-    Bytes, Change, Cond, Request, Task, advance, auth, delete, label, put, request, task,
+    Auths, Bytes, Change, Cond, Request, Task, advance, auth, delete, label, put, request, task,
 };
 use crate::twin::{HERE, MARK, START, Twin, malformed};
 
@@ -89,6 +89,15 @@ fn questions() -> Vec<Request> {
                     .completing(),
             );
         }
+    }
+    for step in [1, 2, 3] {
+        // Beside the guard that it may be bound to, and under nobody.
+        all.push(by(3, "a", vec![put("l", "1")]).step("i", step));
+        all.push(by(3, "a", vec![put("l", "1"), put("k", "1")]).step("i", step));
+        all.push(request(vec![put("k", "1")]).step("i", step));
+        let mut partly = request(vec![put("l", "1"), put("k", "1")]).step("i", step);
+        partly.auth = Auths::PerGuard(vec![(id("l"), auth(1, MARK, 3, "a"))]);
+        all.push(partly);
     }
     for guard in [None, Some(id("k")), Some(id("l"))] {
         for name in ["i", "j", "z"] {

@@ -131,7 +131,7 @@ impl Model {
             .or_else(|| self.other_epoch(request, &touched))
             .or_else(|| self.fenced_out(request, &touched))
             .or_else(|| self.condition_fails(request))
-            .or_else(|| plans::unfit(&self.intents, request).map(Refusal::from))
+            .or_else(|| plans::unfit(&self.intents, request, &touched).map(Refusal::from))
             .or_else(|| self.exhausted(request))
             .or_else(|| self.overfull_intent(request, &touched));
         match refused {
