@@ -7,7 +7,7 @@ use std::thread;
 
 use highwater::{
     Admission, Authority, Commit, Effects, Ending, Error, Found, Guard, GuardRule, IntentId,
-    IntentState, Key, Mutation, Reconcile, Step, Store, TakeOver, Value,
+    IntentState, Key, Mutation, Reconcile, Step, Store, TakeOver, Value, Work,
 };
 use highwater_tests::disk::SimDisk;
 
@@ -77,13 +77,24 @@ fn code(error: &Error) -> &'static str {
     error.rejection().unwrap().reason.code()
 }
 
-fn close(store: &Store, name: &str, bound: Option<Guard>) {
+fn bind(store: &Store, name: &str, to: &str) {
+    let bind = Mutation::BindIntent {
+        intent: id(name),
+        work: Work::under(Guard::new(to).unwrap()),
+    };
+    let commit = Commit::new(domain("d"))
+        .under(authority(store, 1, "a"))
+        .with(bind);
+    store.commit(commit).unwrap();
+}
+
+fn close(store: &Store, name: &str) {
     let commit = Commit::new(domain("d"))
         .under(authority(store, 1, "a"))
         .advance(guard())
         .with(Mutation::CloseIntent {
             intent: id(name),
-            guard: bound,
+            guard: Some(guard()),
             ending: Ending::Cancelled,
         });
     store.commit(commit).unwrap();
@@ -94,31 +105,28 @@ fn without_a_fence_nothing_is_ever_absent() {
     let (_, store) = make();
     store.commit(step(&store, "done", GUARD, 1, "a")).unwrap();
     store.commit(step(&store, "ended", GUARD, 1, "a")).unwrap();
-    close(&store, "ended", None);
-    let bind = Mutation::BindIntent {
-        intent: id("bound"),
-        work: highwater::Work::under(guard()),
-    };
-    let bind = Commit::new(domain("d"))
-        .under(authority(&store, 1, "a"))
-        .with(bind);
-    store.commit(bind).unwrap();
-    let found = look(&store, &["done", "ended", "bound", "unknown"]);
+    bind(&store, "ended", GUARD);
+    close(&store, "ended");
+    bind(&store, "bound", GUARD);
+    bind(&store, "nothing", GUARD);
+    close(&store, "nothing");
+    let found = look(&store, &["done", "ended", "bound", "nothing", "unknown"]);
     assert_eq!(
         effects(&found),
         [
             (Effects::Present, false),
             (Effects::Present, true),
             (Effects::Indeterminate, false),
+            (Effects::Indeterminate, true),
             (Effects::Indeterminate, false),
         ]
     );
     let receipt = &found[0].record.as_ref().unwrap().steps[0].receipt;
     assert_eq!(receipt.intent.as_ref().unwrap().id, id("done"));
-    assert!(found[3].record.is_none());
+    assert!(found[4].record.is_none());
     // Looking fenced nobody.
     store.commit(step(&store, "bound", GUARD, 1, "a")).unwrap();
-    close(&store, "bound", Some(guard()));
+    close(&store, "bound");
 }
 
 #[test]
@@ -171,14 +179,7 @@ fn whoever_is_fenced_out_is_told_nothing_and_leaves_nothing() {
 #[test]
 fn an_intent_of_another_guard_is_not_settled_by_this_fence() {
     let (_, store) = make();
-    let bind = Mutation::BindIntent {
-        intent: id("i"),
-        work: highwater::Work::under(Guard::new("other").unwrap()),
-    };
-    let bind = Commit::new(domain("d"))
-        .under(authority(&store, 1, "a"))
-        .with(bind);
-    store.commit(bind).unwrap();
+    bind(&store, "i", "other");
     let found = fenced(&store, &["i"], 2, "b").unwrap();
     assert_eq!(effects(&found), [(Effects::Indeterminate, false)]);
     store.commit(step(&store, "i", "other", 1, "a")).unwrap();

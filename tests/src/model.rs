@@ -251,6 +251,9 @@ impl Model {
         let admission = world.policy.admission();
         for change in &request.changes {
             let Some(guard) = guard_touched(&world.policy, change) else {
+                if admission == Admission::Fenced {
+                    return Some(refusal("AuthorityRequired"));
+                }
                 continue;
             };
             let raises = matches!(change, Change::Advance(_) | Change::Bind(..));

@@ -166,8 +166,10 @@ fn a_step_is_replayed_whatever_has_happened_since() {
     assert!(twin.step(&by(
         9,
         "b",
-        vec![put("k", "2"), Change::Close(id("i"), None, "rejected")]
+        vec![put("k", "2"), Change::Bind(id("i"), task("k"))]
     )));
+    let close = Change::Close(id("i"), Some(id("k")), "rejected");
+    assert!(twin.step(&by(9, "b", vec![close])));
     twin.new_epoch(0x22);
     let mut strange = first.clone().under(auth(7, 7, 7, "x")).called_by("y");
     strange.destination = Some(HERE);

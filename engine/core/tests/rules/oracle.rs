@@ -242,6 +242,9 @@ impl Model {
     fn incomplete_request(&self, request: &Request) -> Option<Refusal> {
         for change in &request.changes {
             let Some(guard) = touches(self.rules.guard, change) else {
+                if self.rules.admission == Admission::Fenced {
+                    return Some(refusal("AuthorityRequired"));
+                }
                 continue;
             };
             let advances = matches!(change, Change::Advance(_) | Change::Bind(..));
