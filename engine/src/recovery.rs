@@ -35,6 +35,7 @@ pub(crate) struct Recovered {
 ///
 /// [`OpenError`] with the file that is wrong.
 pub(crate) fn recover(disk: Arc<dyn Disk>, config: Config) -> Result<Recovered, OpenError> {
+    log_behind_index(&*disk)?;
     let destination = match identity::read(&*disk)? {
         Some(id) => id,
         None => {
@@ -91,6 +92,21 @@ pub(crate) fn recover(disk: Arc<dyn Disk>, config: Config) -> Result<Recovered, 
         history,
     };
     Ok(Recovered { parts, index })
+}
+
+/// The index is made after the log, so one without any log isn't what a cut creation leaves.
+/// Nothing is made in the place of what is missing.
+fn log_behind_index(disk: &dyn Disk) -> Result<(), OpenError> {
+    let names = disk.list().map_err(|source| OpenError::Io {
+        what: "list the directory of",
+        file: "the log".into(),
+        source,
+    })?;
+    let indexed = names.iter().any(|name| name == INDEX_FILE);
+    if indexed && !names.iter().any(|name| name.starts_with("log-")) {
+        return Err(wrong_frame(None, "it is missing, but there is an index"));
+    }
+    Ok(())
 }
 
 fn base_over(index: Option<IndexSnapshot>, layer: Layer, start: Revision) -> Base {
