@@ -284,7 +284,7 @@ impl Shared {
         let effect = create_domain(&view, domains.len(), create)?;
         let created = match effect.change() {
             Change::DomainCreated(domain) => Arc::clone(domain),
-            Change::Genesis { .. } | Change::Commit { .. } => {
+            Change::Genesis { .. } | Change::Commit { .. } | Change::LeaseClock { .. } => {
                 return Err(incomplete(&view));
             }
         };
@@ -342,6 +342,7 @@ impl Writer {
             records,
             fences,
             intents,
+            leases: _,
         } = effect.change()
         {
             for change in records {

@@ -63,6 +63,7 @@ impl Layer {
             records,
             fences,
             intents,
+            leases: _,
         } = effect.change()
         {
             for change in records {

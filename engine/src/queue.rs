@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use highwater_core::limits::INTENT_CHANGE_BYTES_MAX;
+use highwater_core::limits::{INTENT_CHANGE_BYTES_MAX, LEASE_CHANGE_BYTES_MAX};
 use highwater_core::{
     Authorities, Authority, Commit, Condition, Configuration, CreateDomain, Digest, Guard, Input,
     IntentId, Key, Mutation,
@@ -236,6 +236,11 @@ fn sizes(request: &Request) -> (usize, usize) {
             Mutation::BindIntent { .. }
             | Mutation::CloseIntent { .. }
             | Mutation::SuspendIntent { .. } => (INTENT_CHANGE_BYTES_MAX, of_intent(mutation)),
+            Mutation::Acquire { .. }
+            | Mutation::Renew { .. }
+            | Mutation::Release { .. }
+            | Mutation::Revoke { .. }
+            | Mutation::Expire { .. } => (LEASE_CHANGE_BYTES_MAX, of_lease(mutation)),
         };
         bytes += size_of::<Mutation>() + held;
         log_bytes += content + PART_OVERHEAD_BYTES;
@@ -263,6 +268,18 @@ fn of_intent(mutation: &Mutation) -> usize {
         _ => 0,
     };
     id + guard + rest
+}
+
+/// What a mutation of a lease holds beside itself.
+fn of_lease(mutation: &Mutation) -> usize {
+    let guard = mutation.named_guard();
+    let guard = guard.map_or(0, |guard| shared(guard.as_bytes()));
+    let rest = match mutation {
+        Mutation::Acquire { holder, .. } => shared(holder.as_bytes()),
+        Mutation::Revoke { by, .. } => shared(by.as_bytes()),
+        _ => 0,
+    };
+    guard + rest
 }
 
 /// Bytes that are shared behind a count of their owners.

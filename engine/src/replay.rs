@@ -52,7 +52,7 @@ impl Found {
                 destination,
                 incarnation,
             } => Some((*destination, *incarnation, effect.revision())),
-            Change::DomainCreated(_) | Change::Commit { .. } => None,
+            Change::DomainCreated(_) | Change::Commit { .. } | Change::LeaseClock { .. } => None,
         }
     }
 }
@@ -151,7 +151,11 @@ impl Folded {
                 records,
                 fences,
                 intents,
+                leases,
             } => {
+                if !leases.is_empty() {
+                    return Err(wrong("leases aren't kept by this engine".into()));
+                }
                 let domain = self
                     .domain(*domain)
                     .ok_or_else(|| wrong("unknown domain".into()))?;
@@ -172,6 +176,9 @@ impl Folded {
                 for check in checked {
                     check.map_err(|violation| wrong(violation.to_string()))?;
                 }
+            }
+            Change::LeaseClock { .. } => {
+                return Err(wrong("leases aren't kept by this engine".into()));
             }
         }
         self.layer.fold(effect);

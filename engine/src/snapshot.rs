@@ -377,7 +377,7 @@ impl Snapshot {
     pub fn admit(&self, read: &GuardedRead) -> Result<(), Error> {
         let mut view = self.view(&read.domain)?;
         if let Some(domain) = view.domain.clone() {
-            let needs = Footprint::of_read(read);
+            let needs = Footprint::of_read(read, &domain.policy);
             view = self.filled(&view, &domain, &needs)?;
         }
         Ok(admit_read(&view, read)?)

@@ -76,6 +76,12 @@ pub(crate) fn explain(rejection: &Rejection, f: &mut fmt::Formatter<'_>) -> fmt:
         | Reason::IntentClosed { .. }
         | Reason::UnknownIntent
         | Reason::IntentExhausted { .. } => intent(f, rejection),
+        Reason::LeaseHeld { .. }
+        | Reason::LeaseDelayed { .. }
+        | Reason::LeaseGone { .. }
+        | Reason::UnknownTerm { .. }
+        | Reason::NotLeased { .. }
+        | Reason::SequenceExhausted => crate::lease_text::explain(rejection, f),
     }
 }
 

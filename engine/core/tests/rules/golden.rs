@@ -140,6 +140,7 @@ fn receipt(number: u32, revision: u64) -> Receipt {
         guards: Vec::new(),
         inputs: Vec::new(),
         writes: Vec::new(),
+        leases: Vec::new(),
         replayed: false,
         advisory_time_ms: None,
     }
@@ -207,12 +208,14 @@ pub(crate) fn effects() -> Vec<(Vec<u8>, u64, Change)> {
             raise(b"job-7", fence(u64::MAX - 1, &[0x00, 0xFF])),
         ],
         intents: Vec::new(),
+        leases: Vec::new(),
     };
     let nothing = Change::Commit {
         domain: DomainId::new(1).unwrap(),
         records: Vec::new(),
         fences: Vec::new(),
         intents: Vec::new(),
+        leases: Vec::new(),
     };
     let change = |id: &[u8], record| IntentChange {
         id: raw::intent(id),
@@ -224,6 +227,7 @@ pub(crate) fn effects() -> Vec<(Vec<u8>, u64, Change)> {
         records: Vec::new(),
         fences: Vec::new(),
         intents: vec![change(b"a", plain), change(INTENT, full)],
+        leases: Vec::new(),
     };
     vec![
         (frozen!("effect-intents"), R + 9, noted),

@@ -207,6 +207,11 @@ fn number(violation: Violation) -> u8 {
         Violation::StepsOutOfOrder => 12,
         Violation::IntentRewritten => 13,
         Violation::IntentOutOfStep => 14,
+        Violation::GrantsOutOfOrder => 15,
+        Violation::TermNotAbove => 16,
+        Violation::LeaseOutOfStep => 17,
+        Violation::LeaseReturned => 18,
+        Violation::LeaseClockBehind => 19,
     };
     assert!(violation.to_string().starts_with(&format!("I{number}: ")));
     number

@@ -50,6 +50,12 @@ fn entry(reason: &Reason) -> (Rule, &'static str, bool) {
         Reason::IntentClosed { .. } => (R8, "IntentClosed", false),
         Reason::UnknownIntent => (R8, "UnknownIntent", false),
         Reason::IntentExhausted { .. } => (R9, "IntentExhausted", false),
+        Reason::UnknownTerm { .. } => (R7, "UnknownTerm", true),
+        Reason::NotLeased { .. } => (R7, "NotLeased", true),
+        Reason::LeaseHeld { .. } => (R8, "LeaseHeld", false),
+        Reason::LeaseDelayed { .. } => (R8, "LeaseDelayed", false),
+        Reason::LeaseGone { .. } => (R8, "LeaseGone", true),
+        Reason::SequenceExhausted => (R9, "SequenceExhausted", false),
     }
 }
 
