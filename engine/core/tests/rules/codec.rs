@@ -216,10 +216,10 @@ fn what_has_no_intents_has_no_list_of_them() {
     let (mut bytes, ..) = golden::effects().remove(0);
     let list = bytes.windows(2).position(|two| two == [0, 2]).unwrap() - 2;
     bytes.truncate(list);
-    bytes.extend([0; 4]);
+    bytes.extend([0; 8]);
     assert_eq!(
         decode_effect(&bytes).unwrap_err().expected,
-        "number of intents"
+        "an intent or a lease"
     );
     let id = raw::intent(golden::INTENT);
     let (_, mut record) = golden::intents().remove(0);
