@@ -25,6 +25,8 @@ mod intents_kept;
 #[cfg(test)]
 mod invariants;
 #[cfg(test)]
+mod lease_clock;
+#[cfg(test)]
 mod lease_oracle;
 #[cfg(test)]
 mod lease_twin;
@@ -32,6 +34,8 @@ mod lease_twin;
 mod lease_worlds;
 #[cfg(test)]
 mod leases;
+#[cfg(test)]
+mod leases_kept;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]

@@ -60,7 +60,7 @@ fn entry(reason: &Reason) -> (Rule, &'static str, bool) {
 }
 
 /// How many codes [`entry`] knows.
-const CODES: usize = 27;
+const CODES: usize = 33;
 
 /// One rejection of each reason, each from the core itself.
 fn every_rejection() -> Vec<Rejection> {
@@ -90,6 +90,7 @@ fn every_rejection() -> Vec<Rejection> {
     other.name = highwater_core::DomainName::new("other").unwrap();
     let view = highwater_core::View::new(*case.twin.state.destination(), None);
     all.push(*highwater_core::create_domain(&view, 1_024, &other).unwrap_err());
+    all.extend(crate::leases::rejections());
     all
 }
 
