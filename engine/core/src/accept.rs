@@ -64,7 +64,8 @@ pub(crate) fn commit(
     }
     let granted = granting::changes(view, domain, commit, revision)?;
     let mut raising = under;
-    raising.retain(|(guard, _)| leases::mutation_of(commit, guard).is_none());
+    let leased = leases::mutations(commit);
+    raising.retain(|(guard, _)| leases::on(&leased, guard).is_none());
     raising.extend(granted.sealed);
     raising.sort_by(|(a, _), (b, _)| a.cmp(b));
     let (fences, guards) = raise(view, raising);

@@ -86,10 +86,11 @@ fn judge(view: &View, commit: &Commit) -> Judged<Verdict> {
         rules::current_epoch(view, domain, authority)?;
     }
     // R7
+    let leased = leases::mutations(commit);
     for (guard, authority) in &under {
         let caller = commit.caller.as_ref();
         let policy = &domain.policy;
-        match leases::mutation_of(commit, guard) {
+        match leases::on(&leased, guard) {
             None => rules::not_fenced_out(view, policy, guard, authority, caller)?,
             // Whose lease it is, and whether it is live, is for R8 to say.
             Some(Mutation::Renew { .. }) => {

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
 use crate::authority::{Authority, Term};
@@ -67,10 +68,16 @@ pub(crate) fn alone(view: &View, policy: &Policy, commit: &Commit) -> Judged {
     }
 }
 
-/// The mutation that changes the lease of a guard, if one does.
-pub(crate) fn mutation_of<'a>(commit: &'a Commit, guard: &Guard) -> Option<&'a Mutation> {
-    let changes = |mutation: &&Mutation| mutation.leased_guard() == Some(guard);
-    commit.mutations.iter().find(changes)
+/// The mutations of a commit that change leases.
+pub(crate) fn mutations(commit: &Commit) -> Vec<&Mutation> {
+    let leases = |mutation: &&Mutation| mutation.leased_guard().is_some();
+    commit.mutations.iter().filter(leases).collect()
+}
+
+/// The one of them that changes the lease of this guard, if one does.
+pub(crate) fn on<'a>(leased: &[&'a Mutation], guard: &Guard) -> Option<&'a Mutation> {
+    let changes = |mutation: &&&Mutation| mutation.leased_guard() == Some(guard);
+    leased.iter().find(changes).copied()
 }
 
 /// R7 where terms are issued: the presented one was issued here to the presented holder.

@@ -3,6 +3,7 @@
 //! The view names every row that was looked at, the absent ones too. An engine that isn't the only
 //! writer can therefore commit a decision by checking that exactly these rows are unchanged.
 
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -240,14 +241,13 @@ impl Footprint {
         let mut guards = read.guards.clone();
         guards.sort_unstable();
         guards.dedup();
-        let leases = if policy.judges_by_leases() {
-            guards.clone()
-        } else {
-            Vec::new()
-        };
         Self {
+            leases: if policy.judges_by_leases() {
+                guards.clone()
+            } else {
+                Vec::new()
+            },
             guards,
-            leases,
             ..Self::default()
         }
     }
@@ -277,10 +277,8 @@ impl Footprint {
 /// The guards whose leases the commit changes; sorted, no doubles.
 pub(crate) fn leased_guards(commit: &Commit) -> Vec<Guard> {
     let leased = commit.mutations.iter().filter_map(Mutation::leased_guard);
-    let mut guards: Vec<Guard> = leased.cloned().collect();
-    guards.sort_unstable();
-    guards.dedup();
-    guards
+    let guards: BTreeSet<&Guard> = leased.collect();
+    guards.into_iter().cloned().collect()
 }
 
 /// The guards that the commit touches under an authority: of every key that it writes, and those

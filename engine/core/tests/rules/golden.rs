@@ -321,6 +321,29 @@ pub(crate) fn effects() -> Vec<(Vec<u8>, u64, Change)> {
         record: Arc::new(record),
     };
     let [(_, full), (_, plain), _] = intents().try_into().unwrap();
+    let noted = Change::Commit {
+        domain: DomainId::new(3).unwrap(),
+        records: Vec::new(),
+        fences: Vec::new(),
+        intents: vec![change(b"a", plain), change(INTENT, full)],
+        leases: Vec::new(),
+    };
+    let mut all = vec![
+        (frozen!("effect-intents"), R + 9, noted),
+        (frozen!("effect-genesis"), 2 * R, genesis),
+        (
+            frozen!("effect-domain"),
+            R + 2,
+            Change::DomainCreated(Arc::new(jobs())),
+        ),
+        (frozen!("effect-commit"), R + 7, commit),
+        (frozen!("effect-nothing"), R + 8, nothing),
+    ];
+    all.extend(effects_on_leases());
+    all
+}
+
+fn effects_on_leases() -> [(Vec<u8>, u64, Change); 3] {
     let leased = |guard: &[u8], record| LeaseChange {
         guard: raw::guard(guard),
         record: Arc::new(record),
@@ -334,23 +357,7 @@ pub(crate) fn effects() -> Vec<(Vec<u8>, u64, Change)> {
         leases: vec![leased(b"job-7", held), leased(b"job-8", free)],
     };
     let clock = |now_ms, opened| Change::LeaseClock { now_ms, opened };
-    let noted = Change::Commit {
-        domain: DomainId::new(3).unwrap(),
-        records: Vec::new(),
-        fences: Vec::new(),
-        intents: vec![change(b"a", plain), change(INTENT, full)],
-        leases: Vec::new(),
-    };
-    vec![
-        (frozen!("effect-intents"), R + 9, noted),
-        (frozen!("effect-genesis"), 2 * R, genesis),
-        (
-            frozen!("effect-domain"),
-            R + 2,
-            Change::DomainCreated(Arc::new(jobs())),
-        ),
-        (frozen!("effect-commit"), R + 7, commit),
-        (frozen!("effect-nothing"), R + 8, nothing),
+    [
         (frozen!("effect-leases"), R + 10, leasing),
         (frozen!("effect-clock"), R + 11, clock(5_000, false)),
         (frozen!("effect-opening"), R + 12, clock(5_001, true)),
