@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use highwater_core::codec::{encode_domain, encode_fence, encode_intent, encode_record};
+use highwater_core::codec::{
+    encode_domain, encode_fence, encode_intent, encode_lease, encode_record,
+};
 use highwater_core::{Domain, Revision};
 use redb::{ReadableTable as _, Table, WriteTransaction};
 
@@ -11,8 +13,8 @@ use crate::faults::Failed;
 use crate::index::Index;
 use crate::layer::Layer;
 use crate::tables::{
-    Applied, DELETION_ORDER, DELETIONS, DOMAINS, FENCES, INTENTS, RECORDS, STATE, STATE_ROW,
-    name_in, order_key, row_error, row_key,
+    Applied, CLOCK_ROW, DELETION_ORDER, DELETIONS, DOMAINS, FENCES, INTENTS, LEASES, RECORDS,
+    STATE, STATE_ROW, encode_clock, name_in, order_key, row_error, row_key,
 };
 
 /// What a call of redb returns.
@@ -40,10 +42,15 @@ pub(crate) fn apply(
         put_records(&transaction, layer, &mut applied.deletions)?;
         put_fences(&transaction, layer)?;
         put_intents(&transaction, layer)?;
+        put_leases(&transaction, layer)?;
         forget(&transaction, &mut applied, deletions_max)?;
-        transaction
-            .open_table(STATE)?
-            .insert(STATE_ROW, applied.encode().as_slice())?;
+        let mut state = transaction.open_table(STATE)?;
+        state.insert(STATE_ROW, applied.encode().as_slice())?;
+        let clock = layer.clock();
+        if clock.now_ms > 0 {
+            state.insert(CLOCK_ROW, encode_clock(&clock).as_slice())?;
+        }
+        drop(state);
         transaction.commit()?;
         Ok(applied)
     })
@@ -122,6 +129,20 @@ fn put_intents(transaction: &WriteTransaction, layer: &Layer) -> Redb {
         value.clear();
         encode_intent(&record, &mut value);
         table.insert(row_key(domain, id.as_bytes()).as_slice(), value.as_slice())?;
+    }
+    Ok(())
+}
+
+fn put_leases(transaction: &WriteTransaction, layer: &Layer) -> Redb {
+    let mut table = transaction.open_table(LEASES)?;
+    let mut value = Vec::new();
+    for (domain, guard, record) in layer.newest_leases() {
+        value.clear();
+        encode_lease(&record, &mut value);
+        table.insert(
+            row_key(domain, guard.as_bytes()).as_slice(),
+            value.as_slice(),
+        )?;
     }
     Ok(())
 }

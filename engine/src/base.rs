@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use highwater_core::{
     Domain, DomainId, Fence, Footprint, Guard, IntentId, IntentRecord, Key, KeyNeed, KeyRange,
-    KeyRow, PrefixNeed, PrefixRow, Record, Revision, View,
+    KeyRow, LeaseRecord, PrefixNeed, PrefixRow, Record, Revision, View,
 };
 
 use crate::digest::digest;
@@ -205,6 +205,10 @@ impl<'a> At<'a> {
             let row = self.prefix_row(domain.id, need, &mut left)?;
             view.prefixes.push((need.prefix.clone(), row));
         }
+        for guard in &needs.leases {
+            view.leases
+                .push((guard.clone(), self.lease(domain.id, guard)?));
+        }
         self.fetch_intents(domain.id, needs, view)
     }
 
@@ -246,6 +250,46 @@ impl<'a> At<'a> {
             (None, Some(index)) => index.intent(domain, id),
             (None, None) => Ok(None),
         }
+    }
+
+    /// What is stored of a guard's leases.
+    pub(crate) fn lease(
+        &self,
+        domain: DomainId,
+        guard: &Guard,
+    ) -> Result<Option<Arc<LeaseRecord>>, StorageError> {
+        let hit = self
+            .base
+            .layers
+            .iter()
+            .find_map(|layer| layer.lease(domain, guard, self.revision));
+        match (hit, &self.base.index) {
+            (Some(record), _) => Ok(Some(record)),
+            (None, Some(index)) => index.lease(domain, guard),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// The guards with leases behind one, or all, in order.
+    pub(crate) fn leases_after(
+        &self,
+        domain: DomainId,
+        after: Option<&Guard>,
+    ) -> Result<Merge<'a, Guard, Arc<LeaseRecord>>, StorageError> {
+        let mut sources: Vec<Source<'a, Guard, Arc<LeaseRecord>>> = Vec::new();
+        for layer in &self.base.layers {
+            let rows = layer.leases_after(domain, after, self.revision);
+            sources.push(Box::new(
+                rows.map(|(guard, record)| Ok((guard, Some(record)))),
+            ));
+        }
+        if let Some(index) = &self.base.index {
+            let rows = index.leases_after(domain, after)?;
+            sources.push(Box::new(
+                rows.map(|row| row.map(|(guard, record)| (guard, Some(record)))),
+            ));
+        }
+        Ok(Merge::new(sources))
     }
 
     /// The intents behind one, or all, in order.

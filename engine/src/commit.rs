@@ -106,7 +106,7 @@ impl Shared {
     /// Puts a new layer on top and asks for a checkpoint of the one below.
     pub(crate) fn begin_layer(&self, writer: &mut Writer) -> Arc<Layer> {
         let base = self.base.load_full();
-        let top = Arc::new(Layer::default());
+        let top = Arc::new(Layer::over(writer.group.layer.clock()));
         let layers = std::iter::once(Arc::clone(&top))
             .chain(base.layers.iter().cloned())
             .collect();
@@ -170,6 +170,7 @@ impl Shared {
         self.syncing.store(false, Ordering::SeqCst);
         self.judge_signal.raise();
         self.log_signal.raise();
+        self.leases.signal.raise();
     }
 
     fn release(&self, group: Group, lsn: Option<u64>) {
@@ -185,6 +186,9 @@ impl Shared {
             Counters::add(&self.counters.groups, 1);
             Counters::add(&self.counters.log_bytes, frame.len() as u64);
             self.set_durable(revision);
+            for effect in &effects {
+                self.leases.tell(effect);
+            }
             self.history.push(effects, lsn);
         }
         self.keep_buffer(frame);

@@ -51,6 +51,9 @@ pub struct Config {
     pub deletions_max: u64,
     /// How many snapshots may be open.
     pub snapshots_max: usize,
+    /// Most callers that wait in line for a guard at once; one more is refused. Each takes a few
+    /// hundred bytes beside its request.
+    pub waiters_max: usize,
     /// How long a snapshot may be held; after that it is ended, so that it can't pin disk space.
     pub snapshot_age: Duration,
     /// Where the log's secret numbers come from. Only simulations change it.
@@ -72,6 +75,7 @@ impl Default for Config {
             history_bytes: 32 << 20,
             deletions_max: 1_000_000,
             snapshots_max: 1_024,
+            waiters_max: 16_384,
             snapshot_age: Duration::from_secs(60),
             salts: SaltSource::OperatingSystem,
         }
@@ -161,6 +165,7 @@ impl Config {
             ("history_bytes", self.history_bytes as u64, 0, tib),
             ("deletions_max", self.deletions_max, 1, u64::MAX),
             ("snapshots_max", self.snapshots_max as u64, 1, 1 << 20),
+            ("waiters_max", self.waiters_max as u64, 1, 1 << 20),
             ("snapshot_age (s)", self.snapshot_age.as_secs(), 1, 86_400),
         ];
         for (field, given, min, max) in checks {

@@ -3,12 +3,9 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use highwater_core::codec::{decode_domain, decode_fence, decode_intent, decode_record};
+use highwater_core::codec::decode_domain;
 use highwater_core::limits::DOMAINS_MAX;
-use highwater_core::{
-    Domain, DomainId, Fence, Guard, IntentId, IntentRecord, Key, KeyRange, Record, Revision,
-    check_domain, check_intent,
-};
+use highwater_core::{Domain, LeaseClock, check_domain};
 use highwater_wal::Disk;
 use redb::{Database, ReadOnlyTable, ReadableDatabase};
 
@@ -16,9 +13,11 @@ use crate::backend::IndexFile;
 use crate::error::StorageError;
 use crate::faults::{Failed, Faults, guarded, guarded_drop};
 use crate::tables::{
-    Applied, DELETIONS, DOMAINS, FENCES, INTENTS, RECORDS, STATE, STATE_ROW, name_in, row_error,
-    row_key, row_range,
+    Applied, CLOCK_ROW, DELETIONS, DOMAINS, FENCES, INTENTS, LEASES, RECORDS, STATE, STATE_ROW,
+    decode_clock, row_error,
 };
+
+mod rows;
 
 /// The name of the index's file.
 pub(crate) const INDEX_FILE: &str = "index.redb";
@@ -39,6 +38,8 @@ pub(crate) struct IndexSnapshot {
     faults: Arc<Faults>,
     /// How far it has come.
     pub(crate) applied: Applied,
+    /// The lease clock as it was noted last.
+    pub(crate) clock: LeaseClock,
 }
 
 /// The tables of a finished checkpoint.
@@ -48,6 +49,8 @@ struct Tables {
     deletions: ReadOnlyTable<&'static [u8], u64>,
     /// `None` in a file that was written before there were intents.
     intents: Option<ReadOnlyTable<&'static [u8], &'static [u8]>>,
+    /// `None` in a file that was written before there were leases.
+    leases: Option<ReadOnlyTable<&'static [u8], &'static [u8]>>,
 }
 
 impl std::fmt::Debug for IndexSnapshot {
@@ -233,8 +236,16 @@ impl Index {
                 Err(redb::TableError::TableDoesNotExist(_)) => None,
                 Err(error) => return Err(error.into()),
             };
+            let leases = match read.open_table(LEASES) {
+                Ok(table) => Some(table),
+                Err(redb::TableError::TableDoesNotExist(_)) => None,
+                Err(error) => return Err(error.into()),
+            };
+            let clock = state.get(CLOCK_ROW)?;
+            let clock = clock.map(|row| decode_clock(row.value())).transpose()?;
             let tables = Tables {
                 intents,
+                leases,
                 records: read.open_table(RECORDS)?,
                 fences: read.open_table(FENCES)?,
                 deletions: read.open_table(DELETIONS)?,
@@ -243,6 +254,7 @@ impl Index {
                 tables: Some(tables),
                 faults,
                 applied,
+                clock: clock.unwrap_or_default(),
             }))
         })
     }
@@ -272,218 +284,6 @@ impl Index {
                 domains.push(Arc::new(domain));
             }
             Ok(domains)
-        })
-    }
-}
-
-impl IndexSnapshot {
-    /// Reads from a table, see [`guarded`].
-    fn read<T>(
-        &self,
-        what: &'static str,
-        read: impl FnOnce(&Tables) -> Result<T, Failed>,
-    ) -> Result<T, StorageError> {
-        let tables = self.tables.as_ref().ok_or_else(not_open)?;
-        guarded(&self.faults, what, || read(tables))
-    }
-
-    /// What is stored under a key.
-    pub(crate) fn record(
-        &self,
-        domain: DomainId,
-        key: &Key,
-    ) -> Result<Option<Arc<Record>>, StorageError> {
-        let row = row_key(domain, key.as_bytes());
-        self.read("read a record", |tables| {
-            let Some(bytes) = tables.records.get(row.as_slice())? else {
-                return Ok(None);
-            };
-            Ok(Some(self.decoded(&row, bytes.value())?))
-        })
-    }
-
-    /// A record, decoded and checked.
-    fn decoded(&self, row: &[u8], bytes: &[u8]) -> Result<Arc<Record>, StorageError> {
-        let record = decode_record(bytes).map_err(|error| row_error("records", row, error))?;
-        if record.changed_at > self.applied.revision
-            || record.generation.revision() > record.changed_at
-        {
-            return Err(row_error("records", row, "it is newer than the index"));
-        }
-        Ok(Arc::new(record))
-    }
-
-    /// The fence of a guard, of whatever epoch.
-    pub(crate) fn fence(
-        &self,
-        domain: DomainId,
-        guard: &Guard,
-    ) -> Result<Option<Fence>, StorageError> {
-        let row = row_key(domain, guard.as_bytes());
-        self.read("read a fence", |tables| {
-            let Some(bytes) = tables.fences.get(row.as_slice())? else {
-                return Ok(None);
-            };
-            let fence = decode_fence(bytes.value());
-            Ok(Some(
-                fence.map_err(|error| row_error("fences", &row, error))?,
-            ))
-        })
-    }
-
-    /// What is stored of an intent.
-    pub(crate) fn intent(
-        &self,
-        domain: DomainId,
-        id: &IntentId,
-    ) -> Result<Option<Arc<IntentRecord>>, StorageError> {
-        let row = row_key(domain, id.as_bytes());
-        self.read("read an intent", |tables| {
-            let Some(table) = &tables.intents else {
-                return Ok(None);
-            };
-            let Some(bytes) = table.get(row.as_slice())? else {
-                return Ok(None);
-            };
-            Ok(Some(self.decoded_intent(&row, id, bytes.value())?))
-        })
-    }
-
-    /// An intent, decoded and checked.
-    fn decoded_intent(
-        &self,
-        row: &[u8],
-        id: &IntentId,
-        bytes: &[u8],
-    ) -> Result<Arc<IntentRecord>, StorageError> {
-        let record = decode_intent(id, bytes).map_err(|error| row_error("intents", row, error))?;
-        check_intent(&record, self.applied.revision)
-            .map_err(|violation| row_error("intents", row, violation))?;
-        Ok(Arc::new(record))
-    }
-
-    /// The intents behind one, or all, in order. It ends at the first error.
-    pub(crate) fn intents_after(
-        &self,
-        domain: DomainId,
-        after: Option<&IntentId>,
-    ) -> Result<
-        impl Iterator<Item = Result<(IntentId, Arc<IntentRecord>), StorageError>> + use<'_>,
-        StorageError,
-    > {
-        // The next name is the same with a zero behind it.
-        let next = after.map_or_else(Vec::new, |id| [id.as_bytes(), &[0]].concat());
-        let bounds = row_range(domain, &KeyRange::between(next, None));
-        self.walk(
-            "intents",
-            bounds,
-            |tables| tables.intents.as_ref(),
-            |row, bytes| {
-                let id = IntentId::new(name_in(row));
-                let id = id.map_err(|error| row_error("intents", row, error))?;
-                let record = self.decoded_intent(row, &id, bytes)?;
-                Ok((id, record))
-            },
-        )
-    }
-
-    /// When a key was deleted, as far as that is remembered.
-    pub(crate) fn deleted_at(
-        &self,
-        domain: DomainId,
-        key: &Key,
-    ) -> Result<Option<Revision>, StorageError> {
-        let row = row_key(domain, key.as_bytes());
-        self.read("read a deletion", |tables| {
-            let Some(revision) = tables.deletions.get(row.as_slice())? else {
-                return Ok(None);
-            };
-            Ok(Some(self.deletion(&row, revision.value())?))
-        })
-    }
-
-    /// The revision of a deletion, checked.
-    fn deletion(&self, row: &[u8], revision: u64) -> Result<Revision, StorageError> {
-        Revision::new(revision)
-            .filter(|revision| *revision <= self.applied.revision)
-            .ok_or_else(|| row_error("deletions", row, "its revision was never reached"))
-    }
-
-    /// The records of a range, in order. It ends at the first error.
-    pub(crate) fn range(
-        &self,
-        domain: DomainId,
-        range: &KeyRange,
-    ) -> Result<
-        impl Iterator<Item = Result<(Key, Arc<Record>), StorageError>> + use<'_>,
-        StorageError,
-    > {
-        self.walk(
-            "records",
-            row_range(domain, range),
-            |tables| Some(&tables.records),
-            |row, bytes| {
-                let key = Key::new(name_in(row));
-                let key = key.map_err(|error| row_error("records", row, error))?;
-                Ok((key, self.decoded(row, bytes)?))
-            },
-        )
-    }
-
-    /// The rows of a table between two row keys, in order, each read by `read` from its row key and
-    /// its bytes; none where there is no such table. It ends at the first error.
-    fn walk<T>(
-        &self,
-        name: &'static str,
-        (start, end): (Vec<u8>, Vec<u8>),
-        table: impl FnOnce(&Tables) -> Option<&ReadOnlyTable<&'static [u8], &'static [u8]>>,
-        read: impl Fn(&[u8], &[u8]) -> Result<T, StorageError>,
-    ) -> Result<impl Iterator<Item = Result<T, StorageError>>, StorageError> {
-        const WHAT: &str = "read a range";
-        let mut rows = self.read(WHAT, |tables| match table(tables) {
-            Some(table) => Ok(Some(table.range(start.as_slice()..end.as_slice())?)),
-            None => Ok(None),
-        })?;
-        Ok(std::iter::from_fn(move || {
-            let walked = rows.as_mut()?;
-            let next = guarded(&self.faults, WHAT, || {
-                let Some(row) = walked.next() else {
-                    return Ok(None);
-                };
-                let (row, bytes) = row?;
-                let row = row.value();
-                if row < start.as_slice() || row >= end.as_slice() {
-                    return Err(row_error(name, row, "it is out of order").into());
-                }
-                Ok(Some(read(row, bytes.value())?))
-            });
-            if !matches!(next, Ok(Some(_))) {
-                rows = None;
-            }
-            next.transpose()
-        }))
-    }
-
-    /// The deletions of a range: the latest of them, if no more rows than are `left` have to be
-    /// looked at; those that were are taken off.
-    pub(crate) fn last_deletion(
-        &self,
-        domain: DomainId,
-        range: &KeyRange,
-        left: &mut usize,
-    ) -> Result<Option<Option<Revision>>, StorageError> {
-        let (start, end) = row_range(domain, range);
-        self.read("read deletions", |tables| {
-            let mut last = None;
-            for row in tables.deletions.range(start.as_slice()..end.as_slice())? {
-                if *left == 0 {
-                    return Ok(None);
-                }
-                *left -= 1;
-                let (row, revision) = row?;
-                last = last.max(Some(self.deletion(row.value(), revision.value())?));
-            }
-            Ok(Some(last))
         })
     }
 }

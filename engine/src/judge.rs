@@ -5,21 +5,21 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use highwater_core::{
-    Availability, Change, CreateDomain, Domain, Effect, Footprint, Malformed, Observed, Reason,
-    Receipt, Rejection, Revision, Unavailable, Verdict, View, check_effect, create_domain, decide,
+    Availability, Change, CreateDomain, Effect, Footprint, Malformed, Observed, Reason, Receipt,
+    Rejection, Revision, Unavailable, Verdict, View, check_effect, create_domain, decide,
 };
 use highwater_wal::Lacking;
 use parking_lot::MutexGuard;
 
-use crate::base::{Base, PREFIX_ROWS_MAX};
+use crate::base::Base;
 use crate::clock::wall_clock_ms;
 use crate::config::{SEGMENT_HEADER_BYTES, SPARE_SEGMENTS};
 use crate::error::{Error, StorageError};
 use crate::queue::{Asked, Pending, Request};
-use crate::shared::{HotRow, Shared, Writer};
+use crate::shared::{Shared, Writer};
 use crate::threads::PanicGuard;
 use crate::ticket::{Answer, Outcome};
-use crate::weight;
+use crate::writer::fetch;
 
 /// After so many requests the lock is offered to whoever wants to take the group.
 const TURN_COMMITS: usize = 32;
@@ -122,13 +122,14 @@ impl Shared {
         };
         let answer = match (availability, &pending.request) {
             (Availability::Poisoned, Request::Commit(asked)) => self.judge_poisoned(asked),
-            (Availability::Poisoned, Request::CreateDomain(_)) => {
+            (Availability::Poisoned, Request::CreateDomain(_) | Request::NoteClock) => {
                 Err(self.unavailable(Unavailable::Poisoned))
             }
             (_, Request::Commit(asked)) => self.judge_commit(writer, &base, asked, availability),
             (_, Request::CreateDomain(create)) => {
                 self.judge_create(writer, &base, create, availability)
             }
+            (_, Request::NoteClock) => self.judge_clock(writer, &base, availability),
         };
         let answer = if no_room {
             for_want_of_room(answer)
@@ -255,11 +256,16 @@ impl Shared {
         let commit = &asked.commit;
         let domains = self.domains.load();
         let domain = domains.at(&commit.domain, Revision::MAX).cloned();
+        let needs = domain.as_ref();
+        let needs = needs.map(|domain| Footprint::of_commit(commit, &domain.policy));
+        let leased = needs.as_ref().is_some_and(|needs| !needs.leases.is_empty());
+        // May take a revision.
+        let clock = leased.then(|| self.running_clock(writer, base, availability));
         let destination = self.destination_view(base, writer.revision, availability);
         let mut view = View::new(destination, domain.clone());
-        if let Some(domain) = &domain {
-            let needs = Footprint::of_commit(commit, &domain.policy);
-            fetch(writer, base, domain, &needs, &mut view)?;
+        view.lease_clock = clock.flatten();
+        if let (Some(domain), Some(needs)) = (&domain, &needs) {
+            fetch(writer, base, domain, needs, &mut view)?;
         }
         view.command_digest = asked.digest;
         view.advisory_time_ms = Some(wall_clock_ms());
@@ -286,7 +292,7 @@ impl Shared {
         let effect = create_domain(&view, domains.len(), create)?;
         let created = match effect.change() {
             Change::DomainCreated(domain) => Arc::clone(domain),
-            Change::Genesis { .. } | Change::Commit { .. } => {
+            Change::Genesis { .. } | Change::Commit { .. } | Change::LeaseClock { .. } => {
                 return Err(incomplete(&view));
             }
         };
@@ -297,7 +303,12 @@ impl Shared {
     }
 
     /// Checks an effect, encodes it into the open group and folds it into memory.
-    fn take(&self, writer: &mut Writer, view: &View, effect: Effect) -> Result<(), Error> {
+    pub(crate) fn take(
+        &self,
+        writer: &mut Writer,
+        view: &View,
+        effect: Effect,
+    ) -> Result<(), Error> {
         if let Err(violation) = check_effect(view, &effect) {
             tracing::error!(%violation, revision = %effect.revision(), "refused a wrong effect");
             return Err(incomplete(view));
@@ -310,6 +321,7 @@ impl Shared {
             return Err(Error::Rejected(Box::new(Rejection { reason, observed })));
         }
         writer.fold(&effect);
+        self.leases.note(&effect, &writer.group.layer);
         writer.group.effects.push(Arc::new(effect));
         Ok(())
     }
@@ -331,109 +343,6 @@ fn incomplete(view: &View) -> Error {
         reason,
         observed: Observed::of(view),
     }))
-}
-
-impl Writer {
-    /// Makes an effect part of the state that the next request is judged on.
-    fn fold(&mut self, effect: &Effect) {
-        let revision = effect.revision();
-        self.revision = revision;
-        let layer = Arc::clone(&self.group.layer);
-        if let Change::Commit {
-            domain,
-            records,
-            fences,
-            intents,
-        } = effect.change()
-        {
-            for change in records {
-                let name = (*domain, change.key.clone());
-                let known = self.hot_records.get(&name).and_then(|row| row.slot.take());
-                let slot = layer.put(*domain, change, revision, known);
-                let row = HotRow {
-                    record: change.record.clone(),
-                    slot: Some(slot),
-                };
-                let bytes = weight::of_record_change(change);
-                self.hot_records.put(name, row, bytes);
-            }
-            for change in fences {
-                layer.raise(*domain, change, revision);
-                let bytes = weight::of_fence_change(change);
-                let name = (*domain, change.guard.clone());
-                self.hot_fences.put(name, Some(change.fence.clone()), bytes);
-            }
-            for change in intents {
-                layer.note(*domain, change, revision);
-                let bytes = weight::of_intent(&change.id, Some(&change.record));
-                let name = (*domain, change.id.clone());
-                let record = Some(Arc::clone(&change.record));
-                self.hot_intents.put(name, record, bytes);
-            }
-        }
-        layer.advance(revision);
-    }
-}
-
-/// Fetches what a decision needs: from the hot rows, else from the layers and the index.
-fn fetch(
-    writer: &mut Writer,
-    base: &Base,
-    domain: &Domain,
-    needs: &Footprint,
-    view: &mut View,
-) -> Result<(), StorageError> {
-    let at = base.at(Revision::MAX);
-    for guard in &needs.guards {
-        let name = (domain.id, guard.clone());
-        let fence = match writer.hot_fences.get(&name) {
-            Some(fence) => fence.clone(),
-            None => {
-                let fence = at.fence(domain, guard)?;
-                let bytes = weight::of_fence(guard, fence.as_ref());
-                writer.hot_fences.put(name, fence.clone(), bytes);
-                fence
-            }
-        };
-        view.fences.push((guard.clone(), fence));
-    }
-    for need in &needs.keys {
-        let name = (domain.id, need.key.clone());
-        let record = match writer.hot_records.get(&name) {
-            Some(row) => row.record.clone(),
-            None => {
-                let record = at.record(domain.id, &need.key)?;
-                let bytes = weight::of_row(need.key.as_bytes(), record.as_deref());
-                let row = HotRow {
-                    record: record.clone(),
-                    slot: None,
-                };
-                writer.hot_records.put(name, row, bytes);
-                record
-            }
-        };
-        view.keys
-            .push((need.key.clone(), at.key_row(domain.id, need, record)?));
-    }
-    let mut left = PREFIX_ROWS_MAX;
-    for need in &needs.prefixes {
-        let row = at.prefix_row(domain.id, need, &mut left)?;
-        view.prefixes.push((need.prefix.clone(), row));
-    }
-    for id in &needs.intents {
-        let name = (domain.id, id.clone());
-        let record = match writer.hot_intents.get(&name) {
-            Some(record) => record.clone(),
-            None => {
-                let record = at.intent(domain.id, id)?;
-                let bytes = weight::of_intent(id, record.as_deref());
-                writer.hot_intents.put(name, record.clone(), bytes);
-                record
-            }
-        };
-        view.intents.push((id.clone(), record));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -11,8 +11,9 @@ use crossbeam_skiplist::SkipMap;
 use highwater_core::limits::KEY_BYTES_MAX;
 use highwater_core::{
     Change, DomainId, Effect, Fence, FenceChange, Guard, IntentChange, IntentId, IntentRecord, Key,
-    KeyRange, RecordChange, Revision,
+    KeyRange, LeaseChange, LeaseClock, LeaseRecord, RecordChange, Revision,
 };
+use parking_lot::Mutex;
 
 use crate::versions::{KeyVersion, Versioned, Versions};
 use crate::weight;
@@ -25,6 +26,9 @@ pub(crate) struct Layer {
     records: SkipMap<(DomainId, Key), Arc<Versions>>,
     fences: Versioned<Guard, Fence>,
     intents: Versioned<IntentId, Arc<IntentRecord>>,
+    leases: Versioned<Guard, Arc<LeaseRecord>>,
+    /// The lease clock as it was noted last, here or below.
+    clock: Mutex<LeaseClock>,
     bytes: AtomicUsize,
     /// The raw last revision folded in; 0 for none.
     last_revision: AtomicU64,
@@ -47,6 +51,8 @@ impl Default for Layer {
             records: SkipMap::new(),
             fences: Versioned::default(),
             intents: Versioned::default(),
+            leases: Versioned::default(),
+            clock: Mutex::default(),
             bytes: AtomicUsize::new(0),
             last_revision: AtomicU64::new(0),
             last_lsn: AtomicU64::new(0),
@@ -55,24 +61,39 @@ impl Default for Layer {
 }
 
 impl Layer {
+    /// An empty one over what was noted of the lease clock.
+    pub(crate) fn over(clock: LeaseClock) -> Self {
+        Self {
+            clock: Mutex::new(clock),
+            ..Self::default()
+        }
+    }
+
     /// Folds an effect in. Only the one writer may call it.
     pub(crate) fn fold(&self, effect: &Effect) {
-        if let Change::Commit {
-            domain,
-            records,
-            fences,
-            intents,
-        } = effect.change()
-        {
-            for change in records {
-                self.put(*domain, change, effect.revision(), None);
+        match effect.change() {
+            Change::Commit {
+                domain,
+                records,
+                fences,
+                intents,
+                leases,
+            } => {
+                for change in records {
+                    self.put(*domain, change, effect.revision(), None);
+                }
+                for change in fences {
+                    self.raise(*domain, change, effect.revision());
+                }
+                for change in intents {
+                    self.note(*domain, change, effect.revision());
+                }
+                for change in leases {
+                    self.lend(*domain, change, effect.revision());
+                }
             }
-            for change in fences {
-                self.raise(*domain, change, effect.revision());
-            }
-            for change in intents {
-                self.note(*domain, change, effect.revision());
-            }
+            Change::LeaseClock { now_ms, opened } => self.note_clock(*now_ms, *opened),
+            Change::Genesis { .. } | Change::DomainCreated(_) => {}
         }
         self.advance(effect.revision());
     }
@@ -116,6 +137,30 @@ impl Layer {
         self.intents.put(domain, id, revision, record);
         let bytes = weight::of_intent(&change.id, Some(&change.record));
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Folds one guard's leases in, and what they note of the lease clock.
+    pub(crate) fn lend(&self, domain: DomainId, change: &LeaseChange, revision: Revision) {
+        self.clock.lock().advance(change.record.clock_ms());
+        let (guard, record) = (change.guard.clone(), Arc::clone(&change.record));
+        self.leases.put(domain, guard, revision, record);
+        let bytes = weight::of_leases(&change.guard, Some(&change.record));
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Notes what the lease clock showed, or that the store was opened then.
+    pub(crate) fn note_clock(&self, now_ms: u64, opened: bool) {
+        let mut clock = self.clock.lock();
+        if opened {
+            clock.open(now_ms);
+        } else {
+            clock.advance(now_ms);
+        }
+    }
+
+    /// The lease clock as it was noted last.
+    pub(crate) fn clock(&self) -> LeaseClock {
+        self.clock.lock().clone()
     }
 
     /// Notes that everything up to a revision is folded in.
@@ -162,6 +207,38 @@ impl Layer {
         at: Revision,
     ) -> Option<Arc<IntentRecord>> {
         self.intents.at(domain, id, at)
+    }
+
+    /// What is stored of a guard's leases, in the newest version that isn't later than `at`.
+    pub(crate) fn lease(
+        &self,
+        domain: DomainId,
+        guard: &Guard,
+        at: Revision,
+    ) -> Option<Arc<LeaseRecord>> {
+        self.leases.at(domain, guard, at)
+    }
+
+    /// The guards with leases behind one, or all, in order, each in its newest version that isn't
+    /// later than `at`.
+    pub(crate) fn leases_after<'a>(
+        &'a self,
+        domain: DomainId,
+        after: Option<&Guard>,
+        at: Revision,
+    ) -> impl Iterator<Item = (Guard, Arc<LeaseRecord>)> + use<'a> {
+        let start = after.cloned().or_else(|| Guard::new([]).ok());
+        let after = after.cloned();
+        let known = start.map(|start| self.leases.from(domain, start, at));
+        let known = known.into_iter().flatten();
+        known.filter(move |(guard, _)| after.as_ref() != Some(guard))
+    }
+
+    /// Every guard with leases in its newest version, ordered by domain and guard.
+    pub(crate) fn newest_leases(
+        &self,
+    ) -> impl Iterator<Item = (DomainId, Guard, Arc<LeaseRecord>)> + '_ {
+        self.leases.newest()
     }
 
     /// The intents behind one, or all, in order, each in its newest record that isn't later than

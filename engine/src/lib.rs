@@ -34,6 +34,7 @@ mod index;
 mod judge;
 mod latch;
 mod layer;
+mod leases;
 mod lock;
 mod merge;
 mod queue;
@@ -54,12 +55,13 @@ mod versions;
 mod wait;
 mod watch;
 mod weight;
+mod writer;
 
 pub use highwater_core::{
     Admission, Authorities, Authority, AuthorityError, Availability, Binding, Commit, Condition,
     Configuration, DestinationId, Digest, Domain, DomainId, DomainName, DomainState, Effects,
     Ending, Epoch, EpochEntry, EpochMark, EpochNumber, EpochTable, ExpectedDestination, Fence,
-    Finding, Generation, Guard, GuardReceipt, GuardRule, GuardedRead, Holder, HolderBinding,
+    Finding, Generation, Grant, Guard, GuardReceipt, GuardRule, GuardedRead, Holder, HolderBinding,
     Identity, Incarnation, IncarnationMark, IncarnationNumber, Input, InputName, InputReceipt,
     IntentConflict, IntentId, IntentRecord, IntentState, IntentStep, IntentUse, Key, KeyRange,
     Limits, Malformed, Metadata, MetadataError, Metageneration, Mutation, NameError, Observed,
@@ -72,8 +74,9 @@ pub use highwater_wal::{Disk, DiskFile, LogError, OsDisk, SaltSource};
 pub use config::{Config, ConfigError};
 pub use digest::digest;
 pub use error::{Error, ErrorKind, OpenError, StorageError};
+pub use leases::{Acquire, Line};
 pub use reconcile::{Found, Reconcile, Reconciled};
-pub use snapshot::{IntentPage, PAGE_BYTES_MAX, PAGE_ROWS_MAX, Page, Snapshot};
+pub use snapshot::{IntentPage, LeasePage, PAGE_BYTES_MAX, PAGE_ROWS_MAX, Page, Snapshot};
 pub use status::{Counted, LogFigures, Status};
 pub use store::Store;
 pub use take_over::{TakeOver, TakenOver};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use highwater_core::limits::INTENT_CHANGE_BYTES_MAX;
+use highwater_core::limits::{INTENT_CHANGE_BYTES_MAX, LEASE_CHANGE_BYTES_MAX};
 use highwater_core::{
     Authorities, Authority, Commit, Condition, Configuration, CreateDomain, Digest, Guard, Input,
     IntentId, Key, Mutation,
@@ -33,6 +33,8 @@ pub(crate) enum Request {
     Commit(Box<Asked>),
     /// Make a domain.
     CreateDomain(Box<CreateDomain>),
+    /// Note what the lease clock shows.
+    NoteClock,
 }
 
 /// A commit, and the digest of what it asks for, if that is needed.
@@ -199,7 +201,9 @@ impl Queue {
 /// The bytes of a request in memory, and an upper bound for its effect in the log.
 fn sizes(request: &Request) -> (usize, usize) {
     let commit = match request {
-        Request::CreateDomain(_) => return (REQUEST_OVERHEAD_BYTES, PART_OVERHEAD_BYTES),
+        Request::CreateDomain(_) | Request::NoteClock => {
+            return (REQUEST_OVERHEAD_BYTES, PART_OVERHEAD_BYTES);
+        }
         Request::Commit(asked) => &asked.commit,
     };
     let caller = commit.caller.as_ref();
@@ -236,6 +240,11 @@ fn sizes(request: &Request) -> (usize, usize) {
             Mutation::BindIntent { .. }
             | Mutation::CloseIntent { .. }
             | Mutation::SuspendIntent { .. } => (INTENT_CHANGE_BYTES_MAX, of_intent(mutation)),
+            Mutation::Acquire { .. }
+            | Mutation::Renew { .. }
+            | Mutation::Release { .. }
+            | Mutation::Revoke { .. }
+            | Mutation::Expire { .. } => (LEASE_CHANGE_BYTES_MAX, of_lease(mutation)),
         };
         bytes += size_of::<Mutation>() + held;
         log_bytes += content + PART_OVERHEAD_BYTES;
@@ -263,6 +272,18 @@ fn of_intent(mutation: &Mutation) -> usize {
         _ => 0,
     };
     id + guard + rest
+}
+
+/// What a mutation of a lease holds beside itself.
+fn of_lease(mutation: &Mutation) -> usize {
+    let guard = mutation.named_guard();
+    let guard = guard.map_or(0, |guard| shared(guard.as_bytes()));
+    let rest = match mutation {
+        Mutation::Acquire { holder, .. } => shared(holder.as_bytes()),
+        Mutation::Revoke { by, .. } => shared(by.as_bytes()),
+        _ => 0,
+    };
+    guard + rest
 }
 
 /// Bytes that are shared behind a count of their owners.

@@ -16,6 +16,7 @@ use crate::history::History;
 use crate::identity;
 use crate::index::{INDEX_FILE, Index, IndexSnapshot};
 use crate::layer::Layer;
+use crate::leases::{self, Leases};
 use crate::replay::{Folded, Found, fold, wrong_frame};
 use crate::shared::Parts;
 
@@ -71,7 +72,14 @@ pub(crate) fn recover(disk: Arc<dyn Disk>, config: Config) -> Result<Recovered, 
             domains = domains.with(domain);
         }
     }
-    let folded = fold(&found, applied.as_ref(), start, domains)?;
+    let clock = snapshot.as_ref().map(|index| index.clock.clone());
+    let folded = fold(
+        &found,
+        applied.as_ref(),
+        start,
+        domains,
+        clock.unwrap_or_default(),
+    )?;
     let history = history(&found, &config, folded.revision);
     let Folded {
         layer,
@@ -80,6 +88,8 @@ pub(crate) fn recover(disk: Arc<dyn Disk>, config: Config) -> Result<Recovered, 
         log_bytes,
     } = folded;
     let base = base_over(snapshot, layer, start);
+    let ids = domains.all_at(revision).map(|domain| domain.id);
+    let leases = leases::find(&base, ids).map_err(OpenError::Index)?;
     let parts = Parts {
         config,
         destination,
@@ -90,6 +100,7 @@ pub(crate) fn recover(disk: Arc<dyn Disk>, config: Config) -> Result<Recovered, 
         log,
         log_bytes,
         history,
+        leases: Leases::new(leases),
     };
     Ok(Recovered { parts, index })
 }

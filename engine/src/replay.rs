@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use highwater_core::codec::decode_effect;
 use highwater_core::{
-    Change, DestinationId, Domain, DomainId, Effect, Incarnation, Revision, check_domain,
-    check_fence, check_intent, check_record,
+    Change, DestinationId, Domain, DomainId, Effect, Incarnation, LeaseClock, Revision,
+    check_domain, check_fence, check_intent, check_lease, check_record,
 };
 use highwater_wal::{Lsn, Replay, ReplayStop};
 
@@ -55,7 +55,7 @@ impl Found {
                 destination,
                 incarnation,
             } => Some((*destination, *incarnation, effect.revision())),
-            Change::DomainCreated(_) | Change::Commit { .. } => None,
+            Change::DomainCreated(_) | Change::Commit { .. } | Change::LeaseClock { .. } => None,
         }
     }
 }
@@ -94,10 +94,11 @@ pub(crate) fn fold(
     applied: Option<&Applied>,
     start: Revision,
     domains: Domains,
+    clock: LeaseClock,
 ) -> Result<Folded, OpenError> {
     let revision = applied.map_or(start, |applied| applied.revision);
     let mut folded = Folded {
-        layer: Layer::default(),
+        layer: Layer::over(clock),
         domains,
         revision,
         log_bytes: 0,
@@ -160,6 +161,7 @@ impl Folded {
                 records,
                 fences,
                 intents,
+                leases,
             } => {
                 let domain = self
                     .domain(*domain)
@@ -177,9 +179,19 @@ impl Folded {
                         intents
                             .iter()
                             .map(|change| check_intent(&change.record, revision)),
+                    )
+                    .chain(
+                        leases
+                            .iter()
+                            .map(|change| check_lease(&domain, &change.record, revision)),
                     );
                 for check in checked {
                     check.map_err(|violation| wrong(violation.to_string()))?;
+                }
+            }
+            Change::LeaseClock { now_ms, .. } => {
+                if *now_ms < self.layer.clock().now_ms {
+                    return Err(wrong("the lease clock goes back".into()));
                 }
             }
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use arc_swap::ArcSwap;
 use highwater_core::{
     Availability, DestinationId, DestinationView, Fence, Guard, Incarnation, IntentId,
-    IntentRecord, Key, Record, Revision,
+    IntentRecord, Key, LeaseRecord, Record, Revision,
 };
 use highwater_core::{DomainId, Observed, Reason, Rejection, Unavailable, View};
 use highwater_wal::{FrameBuf, Lacking, Log, LogStatus, SegmentPool};
@@ -23,6 +23,7 @@ use crate::history::History;
 use crate::hot::Hot;
 use crate::latch::Latch;
 use crate::layer::Slot;
+use crate::leases::Leases;
 use crate::queue::{Pending, Queue};
 use crate::room::Room;
 use crate::snapshot::Registry;
@@ -30,10 +31,11 @@ use crate::wait::Signal;
 
 /// How many frame buffers are kept for reuse: one being written, one being filled.
 const BUFFERS_MAX: usize = 2;
-/// Beside the records, the latest fences and the latest intents have such a part of the memory that
-/// is set for hot rows each.
+/// Beside the records, the latest fences, intents and leases have such a part of the memory that is
+/// set for hot rows each.
 const HOT_FENCES_SHARE: usize = 4;
 const HOT_INTENTS_SHARE: usize = 4;
+const HOT_LEASES_SHARE: usize = 4;
 /// A frame buffer that has grown beyond this isn't kept.
 const BUFFER_BYTES_MAX: usize = 4 << 20;
 
@@ -65,6 +67,7 @@ pub(crate) struct Shared {
     pub(crate) log_signal: Signal,
     pub(crate) checkpoint_signal: Signal,
     pub(crate) spare_signal: Signal,
+    pub(crate) leases: Leases,
     /// Set once the service threads have to end.
     pub(crate) stopping: AtomicBool,
     pub(crate) latch: Latch,
@@ -81,6 +84,7 @@ pub(crate) struct Writer {
     pub(crate) hot_records: Hot<(DomainId, Key), HotRow>,
     pub(crate) hot_fences: Hot<(DomainId, Guard), Option<Fence>>,
     pub(crate) hot_intents: Hot<(DomainId, IntentId), Option<Arc<IntentRecord>>>,
+    pub(crate) hot_leases: Hot<(DomainId, Guard), Option<Arc<LeaseRecord>>>,
     pub(crate) group: Group,
     pub(crate) inbox: VecDeque<Pending>,
     /// Somebody judges, and has only let others have the lock for a moment.
@@ -169,6 +173,7 @@ impl Shared {
             log,
             log_bytes,
             history,
+            leases,
             ..
         } = parts;
         let layer = base.layers.first().map(Arc::clone).unwrap_or_default();
@@ -177,6 +182,7 @@ impl Shared {
             hot_records: Hot::new(config.hot_bytes),
             hot_fences: Hot::new(config.hot_bytes / HOT_FENCES_SHARE),
             hot_intents: Hot::new(config.hot_bytes / HOT_INTENTS_SHARE),
+            hot_leases: Hot::new(config.hot_bytes / HOT_LEASES_SHARE),
             group: Group::new(layer, FrameBuf::new()),
             inbox: VecDeque::new(),
             judging: false,
@@ -208,6 +214,7 @@ impl Shared {
             log_signal: Signal::default(),
             checkpoint_signal: Signal::default(),
             spare_signal: Signal::default(),
+            leases,
             stopping: AtomicBool::new(false),
             latch: Latch::default(),
             history,
@@ -229,4 +236,5 @@ pub(crate) struct Parts {
     /// Log bytes that the index doesn't have yet.
     pub(crate) log_bytes: u64,
     pub(crate) history: History,
+    pub(crate) leases: Leases,
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwapOption;
 use highwater_core::{
     Availability, Commit, Domain, DomainName, Fence, Footprint, Guard, GuardedRead, IntentId,
-    IntentRecord, Key, KeyRange, Observed, Reason, Receipt, Record, Rejection, Revision, Verdict,
-    View, admit_read, decide,
+    IntentRecord, Key, KeyRange, LeaseClock, LeaseRecord, Observed, Reason, Receipt, Record,
+    Rejection, Revision, Verdict, View, admit_read, decide,
 };
 use parking_lot::Mutex;
 
@@ -56,6 +56,17 @@ pub struct Page {
 pub struct IntentPage {
     /// The intents, ordered by id.
     pub intents: Vec<(IntentId, Arc<IntentRecord>)>,
+    /// Whether there are more behind the last one.
+    pub more: bool,
+    /// The revision that the page shows.
+    pub revision: Revision,
+}
+
+/// A part of the listing of leases.
+#[derive(Clone, Debug)]
+pub struct LeasePage {
+    /// The guards with what is stored of their leases, ordered by name.
+    pub leases: Vec<(Guard, Arc<LeaseRecord>)>,
     /// Whether there are more behind the last one.
     pub more: bool,
     /// The revision that the page shows.
@@ -305,6 +316,60 @@ impl Snapshot {
         })
     }
 
+    /// What is stored of a guard's leases; `None` if none was ever granted. Whether the current one
+    /// is live is told by [`Snapshot::lease_clock`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Snapshot::get`].
+    pub fn lease(
+        &self,
+        domain: &DomainName,
+        guard: &Guard,
+    ) -> Result<Option<Arc<LeaseRecord>>, Error> {
+        let domain = self.domain(domain)?;
+        self.read(|at| at.lease(domain.id, guard))
+    }
+
+    /// The first guards with leases behind one, or of all, up to `limit` and [`PAGE_ROWS_MAX`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Snapshot::get`].
+    pub fn leases(
+        &self,
+        domain: &DomainName,
+        after: Option<&Guard>,
+        limit: usize,
+    ) -> Result<LeasePage, Error> {
+        let domain = self.domain(domain)?;
+        self.read(|at| {
+            let mut page = LeasePage {
+                leases: Vec::new(),
+                more: false,
+                revision: self.0.revision,
+            };
+            for row in at.leases_after(domain.id, after)? {
+                if page.leases.len() >= limit.clamp(1, PAGE_ROWS_MAX) {
+                    page.more = true;
+                    break;
+                }
+                page.leases.push(row?);
+            }
+            Ok(page)
+        })
+    }
+
+    /// The lease clock as it shows now; nothing else says whether a lease is live.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SnapshotExpired`].
+    pub fn lease_clock(&self) -> Result<LeaseClock, Error> {
+        let base = self.0.base.load_full().ok_or(Error::SnapshotExpired)?;
+        Ok(self.0.shared.lease_clock(&base))
+    }
+
     /// The first rows of a range, up to `limit`, [`PAGE_ROWS_MAX`] and [`PAGE_BYTES_MAX`].
     ///
     /// # Errors
@@ -379,7 +444,7 @@ impl Snapshot {
     pub fn admit(&self, read: &GuardedRead) -> Result<(), Error> {
         let mut view = self.view(&read.domain)?;
         if let Some(domain) = view.domain.clone() {
-            let needs = Footprint::of_read(read);
+            let needs = Footprint::of_read(read, &domain.policy);
             view = self.filled(&view, &domain, &needs)?;
         }
         Ok(admit_read(&view, read)?)
@@ -405,8 +470,13 @@ impl Snapshot {
     }
 
     fn filled(&self, view: &View, domain: &Domain, needs: &Footprint) -> Result<View, Error> {
+        let clock = match &*self.0.base.load() {
+            Some(base) if !needs.leases.is_empty() => Some(self.0.shared.lease_clock(base)),
+            _ => None,
+        };
         self.read(|at| {
             let mut filled = view.clone();
+            filled.lease_clock.clone_from(&clock);
             at.fetch(domain, needs, &mut filled)?;
             Ok(filled)
         })

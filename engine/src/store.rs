@@ -234,7 +234,7 @@ impl Store {
         self.alert();
         match waiting.await? {
             Outcome::Created(domain) => Ok(domain),
-            Outcome::Committed(_) => Err(Error::Indeterminate),
+            Outcome::Committed(_) | Outcome::Noted => Err(Error::Indeterminate),
         }
     }
 
@@ -348,9 +348,8 @@ impl Store {
     }
 }
 
-#[cfg(test)]
 impl Store {
-    /// What the tests of the roles look into.
+    /// What the roles share.
     pub(crate) fn shared(&self) -> &Shared {
         &self.0.shared
     }
@@ -411,6 +410,7 @@ impl Shared {
         self.log_signal.raise();
         self.spare_signal.raise();
         self.checkpoint_signal.raise();
+        self.leases.signal.raise();
     }
 }
 

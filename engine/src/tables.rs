@@ -1,13 +1,15 @@
 //! The index's tables and the keys of their rows. `docs/FORMAT.md` is the reference.
 
 use std::fmt::Display;
+use std::sync::Arc;
 
-use highwater_core::{DomainId, KeyRange, Revision, escape};
+use highwater_core::limits::OPENINGS_KEPT;
+use highwater_core::{DomainId, KeyRange, LeaseClock, Revision, escape};
 use redb::TableDefinition;
 
 use crate::error::StorageError;
 
-/// One row, named by [`STATE_ROW`]: how far the log has been applied.
+/// Single rows: [`STATE_ROW`] and [`CLOCK_ROW`].
 pub(crate) const STATE: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("state");
 /// Domain number → domain.
 pub(crate) const DOMAINS: TableDefinition<'static, u32, &[u8]> = TableDefinition::new("domains");
@@ -17,6 +19,8 @@ pub(crate) const RECORDS: TableDefinition<'static, &[u8], &[u8]> = TableDefiniti
 pub(crate) const FENCES: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("fences");
 /// Domain number and intent → what is stored of it. A file without it has no intents.
 pub(crate) const INTENTS: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("intents");
+/// Domain number and guard → what is stored of its leases. A file without it has none.
+pub(crate) const LEASES: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("leases");
 /// Domain number and key → revision of the deletion.
 pub(crate) const DELETIONS: TableDefinition<'static, &[u8], u64> =
     TableDefinition::new("deletions");
@@ -24,8 +28,10 @@ pub(crate) const DELETIONS: TableDefinition<'static, &[u8], u64> =
 pub(crate) const DELETION_ORDER: TableDefinition<'static, &[u8], ()> =
     TableDefinition::new("deletion_order");
 
-/// The name of the one row of [`STATE`].
+/// The name of the row of [`STATE`] that says how far the log has been applied.
 pub(crate) const STATE_ROW: &str = "applied";
+/// The name of its row that holds the lease clock. A file without it has none.
+pub(crate) const CLOCK_ROW: &str = "lease_clock";
 
 /// The version of the tables' layout, first byte of the state row.
 const VERSION: u8 = 1;
@@ -102,6 +108,37 @@ impl Applied {
             deletions: next(),
         })
     }
+}
+
+/// The row of the lease clock: what it showed, then every opening that matters, each in 8 bytes.
+pub(crate) fn encode_clock(clock: &LeaseClock) -> Vec<u8> {
+    let times = std::iter::once(&clock.now_ms).chain(clock.openings.iter());
+    times.flat_map(|time| time.to_be_bytes()).collect()
+}
+
+/// Reads the row of the lease clock.
+///
+/// # Errors
+///
+/// [`StorageError::Row`] if its length is wrong or its openings don't rise up to the present.
+pub(crate) fn decode_clock(row: &[u8]) -> Result<LeaseClock, StorageError> {
+    let wrong = |detail: &str| StorageError::Row {
+        table: "state",
+        row: CLOCK_ROW.into(),
+        detail: detail.into(),
+    };
+    let chunks = row.chunks_exact(8);
+    if !chunks.remainder().is_empty() || row.len() > 8 * (1 + OPENINGS_KEPT) {
+        return Err(wrong("it has a wrong length"));
+    }
+    let mut times = chunks.map(|chunk| u64::from_be_bytes(chunk.try_into().unwrap_or([0; 8])));
+    let now_ms = times.next().ok_or_else(|| wrong("it is empty"))?;
+    let openings: Arc<[u64]> = times.collect();
+    let rises = openings.is_sorted_by(|a, b| a < b);
+    if !rises || openings.last().is_some_and(|last| *last > now_ms) {
+        return Err(wrong("its openings don't rise up to the present"));
+    }
+    Ok(LeaseClock { now_ms, openings })
 }
 
 /// The key of a row that belongs to a name inside a domain.

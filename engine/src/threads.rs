@@ -11,6 +11,7 @@ use std::time::Duration;
 use highwater_wal::{Lacking, LogError};
 
 use crate::checkpoint::Checkpointer;
+use crate::leases;
 use crate::shared::Shared;
 
 /// How often room is looked for again while requests wait for it.
@@ -55,6 +56,7 @@ pub(crate) fn start(
         spawn("judge", Box::new(judge))?,
         spawn("log", Box::new(sync))?,
         spawn("spare", Box::new(keep_house))?,
+        spawn("leases", Box::new(leases::keep))?,
         spawn("checkpoint", Box::new(checkpoint))?,
     ])
 }

@@ -18,6 +18,8 @@ pub(crate) enum Outcome {
     Committed(Box<Receipt>),
     /// The domain exists.
     Created(Arc<Domain>),
+    /// What the lease clock shows is noted.
+    Noted,
 }
 
 /// What a request gets.
@@ -119,7 +121,7 @@ impl Future for Ticket {
             .poll(context)
             .map(|answer| match answer? {
                 Outcome::Committed(receipt) => Ok(*receipt),
-                Outcome::Created(_) => Err(Error::Indeterminate),
+                Outcome::Created(_) | Outcome::Noted => Err(Error::Indeterminate),
             })
     }
 }

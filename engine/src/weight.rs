@@ -1,8 +1,8 @@
 //! What rows take in memory: one estimate, which errs high, for every bound that counts them.
 
 use highwater_core::{
-    Fence, FenceChange, Guard, GuardReceipt, IntentId, IntentRecord, IntentState, Metadata,
-    Receipt, Record, RecordChange,
+    EndCause, Fence, FenceChange, Grant, Guard, GuardReceipt, IntentId, IntentRecord, IntentState,
+    Lease, LeaseReceipt, LeaseRecord, Metadata, Receipt, Record, RecordChange,
 };
 
 /// What a row takes beside its bytes: list node, counts, pointers.
@@ -74,8 +74,37 @@ fn of_receipt(receipt: &Receipt) -> usize {
     let guards: usize = receipt.guards.iter().map(guard).sum();
     let inputs: usize = receipt.inputs.iter().map(|i| i.key.as_bytes().len()).sum();
     let writes: usize = receipt.writes.iter().map(|w| w.key.as_bytes().len()).sum();
+    let lease = |leased: &LeaseReceipt| {
+        let cause = |cause: &Option<EndCause>| match cause {
+            Some(EndCause::Revoked { by }) => by.as_bytes().len(),
+            _ => 0,
+        };
+        let causes = cause(&leased.ended) + cause(&leased.replaced);
+        leased.guard.as_bytes().len() + leased.lease.holder.as_bytes().len() + causes
+    };
+    let leases: usize = receipt.leases.iter().map(lease).sum();
     let parts = receipt.guards.len() + receipt.inputs.len() + receipt.writes.len();
-    ROW_OVERHEAD_BYTES + guards + inputs + writes + parts * PART_OVERHEAD_BYTES
+    let parts = parts + 2 * receipt.leases.len();
+    ROW_OVERHEAD_BYTES + guards + inputs + writes + leases + parts * PART_OVERHEAD_BYTES
+}
+
+/// What is stored of a guard's leases; `None` where there is nothing.
+pub(crate) fn of_leases(guard: &Guard, record: Option<&LeaseRecord>) -> usize {
+    let content = record.map_or(0, |record| {
+        let lease = |lease: &Lease| PART_OVERHEAD_BYTES + lease.holder.as_bytes().len();
+        let grant = |grant: &Grant| PART_OVERHEAD_BYTES + grant.holder.as_bytes().len();
+        let grants: usize = record.grants.iter().map(grant).sum();
+        let current = record.current.as_deref().map_or(0, lease);
+        let ended = record.last_end.as_ref().map_or(0, |end| {
+            let by = match &end.cause {
+                EndCause::Revoked { by } => by.as_bytes().len(),
+                _ => 0,
+            };
+            lease(&end.lease) + by
+        });
+        grants + current + ended
+    });
+    ROW_OVERHEAD_BYTES + guard.as_bytes().len() + content
 }
 
 /// The change of a fence.

@@ -58,6 +58,7 @@ pub(crate) fn refused(reason: Reason, store: &highwater::Status) -> Box<Rejectio
         changed_at: None,
         digest: None,
         intent: None,
+        lease: None,
     };
     Box::new(Rejection { reason, observed })
 }

@@ -9,8 +9,10 @@ use crate::counters::{Generation, Metageneration, Revision};
 use crate::decide::Accepted;
 use crate::domain::Domain;
 use crate::effect::{Change, Effect, FenceChange, RecordChange};
+use crate::granting;
 use crate::intent::IntentStep;
 use crate::intents;
+use crate::leases;
 use crate::names::{Guard, Key};
 use crate::receipt::{GuardReceipt, InputReceipt, Receipt, WriteReceipt};
 use crate::record::Record;
@@ -22,7 +24,7 @@ use crate::view::View;
 ///
 /// # Errors
 ///
-/// A counter is at its end, or a row wasn't fetched.
+/// A counter is at its end, an intent's record is full, or a row wasn't fetched.
 pub(crate) fn commit(
     view: &View,
     domain: &Domain,
@@ -60,7 +62,13 @@ pub(crate) fn commit(
             });
         }
     }
-    let (fences, guards) = raise(view, under);
+    let granted = granting::changes(view, domain, commit, revision)?;
+    let mut raising = under;
+    let leased = leases::mutations(commit);
+    raising.retain(|(guard, _)| leases::on(&leased, guard).is_none());
+    raising.extend(granted.sealed);
+    raising.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let (fences, guards) = raise(view, raising);
     let receipt = Receipt {
         destination: view.destination.id,
         incarnation: view.destination.incarnation,
@@ -73,6 +81,7 @@ pub(crate) fn commit(
         guards,
         inputs: inputs(view, commit),
         writes,
+        leases: granted.receipts,
         replayed: false,
         advisory_time_ms: view.advisory_time_ms,
     };
@@ -82,6 +91,7 @@ pub(crate) fn commit(
         records,
         fences,
         intents,
+        leases: granted.changes,
     };
     Ok(Accepted {
         effect: Effect::new(revision, change),

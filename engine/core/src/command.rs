@@ -4,11 +4,14 @@ use alloc::vec::Vec;
 
 use crate::authority::{Authority, Term};
 use crate::counters::{
-    DestinationId, EpochMark, Generation, Incarnation, Metageneration, Revision,
+    DestinationId, EpochMark, Generation, Incarnation, LeaseId, Metageneration, Revision,
 };
 use crate::intent::{Ending, IntentUse, Step, Work};
+use crate::lease::Ttl;
 use crate::metadata::Metadata;
-use crate::names::{Digest, DomainName, Guard, Identity, IntentId, Key, Owner, Prefix, Value};
+use crate::names::{
+    Digest, DomainName, Guard, Holder, Identity, IntentId, Key, Owner, Prefix, Value,
+};
 use crate::policy::Policy;
 
 /// The destination that a caller means. Captured when the caller first spoke to it.
@@ -187,6 +190,56 @@ pub enum Mutation {
         /// When it is to be looked at again, in milliseconds since 1970.
         review_at_ms: u64,
     },
+    /// Grants a lease on a guard, and with it a term above every one that was issued or accepted
+    /// for that guard in this epoch. It presents no authority: it is how one is got.
+    Acquire {
+        /// The guard.
+        guard: Guard,
+        /// Who gets it.
+        holder: Holder,
+        /// How long it lasts unless it is renewed.
+        ttl: Ttl,
+        /// Whether the guard's fence rises to the new term at once, so that whoever held before
+        /// is fenced out from then on. Otherwise it rises with the first write under the new term.
+        seal: bool,
+        /// Whether a live lease of the same holder gives way. A live lease of another never does.
+        supersede: bool,
+    },
+    /// Lets a live lease last its whole time again, under the authority that it granted. It isn't
+    /// a write: the guard's fence stays.
+    Renew {
+        /// The guard.
+        guard: Guard,
+        /// The lease.
+        lease: LeaseId,
+        /// How long it lasts from now on; `None`: as long as before.
+        ttl: Option<Ttl>,
+    },
+    /// Ends a live lease, under the authority that it granted. The guard's fence stays.
+    Release {
+        /// The guard.
+        guard: Guard,
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// Ends a live lease, whoever holds it. The guard's fence stays: to fence the holder out,
+    /// acquire and seal. Who may do this is for the shell to say.
+    Revoke {
+        /// The guard.
+        guard: Guard,
+        /// The lease; `None` for whichever is current.
+        lease: Option<LeaseId>,
+        /// Who ends it.
+        by: Owner,
+    },
+    /// Records that a lease has lapsed by the store's clock. Anybody may ask for it: one that
+    /// hasn't lapsed stays.
+    Expire {
+        /// The guard.
+        guard: Guard,
+        /// The lease.
+        lease: LeaseId,
+    },
 }
 
 impl Mutation {
@@ -200,7 +253,12 @@ impl Mutation {
             Self::Advance { .. }
             | Self::BindIntent { .. }
             | Self::CloseIntent { .. }
-            | Self::SuspendIntent { .. } => None,
+            | Self::SuspendIntent { .. }
+            | Self::Acquire { .. }
+            | Self::Renew { .. }
+            | Self::Release { .. }
+            | Self::Revoke { .. }
+            | Self::Expire { .. } => None,
         }
     }
 
@@ -214,26 +272,57 @@ impl Mutation {
             Self::Put { .. }
             | Self::Delete { .. }
             | Self::SetMetadata { .. }
-            | Self::Advance { .. } => None,
+            | Self::Advance { .. }
+            | Self::Acquire { .. }
+            | Self::Renew { .. }
+            | Self::Release { .. }
+            | Self::Revoke { .. }
+            | Self::Expire { .. } => None,
         }
     }
 
-    /// The guard that it touches, where it names one itself.
+    /// The guard whose lease it is about; `None` for one that isn't about a lease.
+    #[must_use]
+    pub const fn leased_guard(&self) -> Option<&Guard> {
+        match self {
+            Self::Acquire { guard, .. }
+            | Self::Renew { guard, .. }
+            | Self::Release { guard, .. }
+            | Self::Revoke { guard, .. }
+            | Self::Expire { guard, .. } => Some(guard),
+            Self::Put { .. }
+            | Self::Delete { .. }
+            | Self::SetMetadata { .. }
+            | Self::Advance { .. }
+            | Self::BindIntent { .. }
+            | Self::CloseIntent { .. }
+            | Self::SuspendIntent { .. } => None,
+        }
+    }
+
+    /// The guard that it is about, where it names one itself.
     #[must_use]
     pub const fn named_guard(&self) -> Option<&Guard> {
         match self {
-            Self::Advance { guard } => Some(guard),
+            Self::Advance { guard }
+            | Self::Acquire { guard, .. }
+            | Self::Renew { guard, .. }
+            | Self::Release { guard, .. }
+            | Self::Revoke { guard, .. }
+            | Self::Expire { guard, .. } => Some(guard),
             Self::BindIntent { work, .. } => Some(&work.guard),
             Self::CloseIntent { guard, .. } | Self::SuspendIntent { guard, .. } => guard.as_ref(),
             Self::Put { .. } | Self::Delete { .. } | Self::SetMetadata { .. } => None,
         }
     }
 
-    /// The guard that it touches: that of its key, or the one it names.
+    /// The guard that it touches under an authority: that of its key, or the one it names. Three of
+    /// the lease mutations touch none: no authority is asked for where one is got or taken away.
     pub(crate) fn guard(&self, policy: &Policy) -> Option<Guard> {
-        match self.key() {
-            Some(key) => Some(policy.guard_of(key)),
-            None => self.named_guard().cloned(),
+        match (self, self.key()) {
+            (_, Some(key)) => Some(policy.guard_of(key)),
+            (Self::Acquire { .. } | Self::Revoke { .. } | Self::Expire { .. }, None) => None,
+            (_, None) => self.named_guard().cloned(),
         }
     }
 }

@@ -341,6 +341,52 @@ impl fmt::Debug for Revision {
     }
 }
 
+/// The id of a lease: the revision of the commit that granted it. Two leases of one guard never
+/// share one; those that one commit grants on several guards do.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LeaseId(Revision);
+
+impl LeaseId {
+    /// The id of a lease that was granted at this revision.
+    #[must_use]
+    pub const fn of(revision: Revision) -> Self {
+        Self(revision)
+    }
+
+    /// The id with this raw value; `None` for values that no commit can have.
+    #[must_use]
+    pub const fn new(raw: u64) -> Option<Self> {
+        match Revision::new(raw) {
+            Some(revision) => Some(Self(revision)),
+            None => None,
+        }
+    }
+
+    /// The raw value, for encoding and display.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0.get()
+    }
+
+    /// The revision of the commit that granted it.
+    #[must_use]
+    pub const fn revision(self) -> Revision {
+        self.0
+    }
+}
+
+impl fmt::Display for LeaseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl fmt::Debug for LeaseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LeaseId({})", self.0)
+    }
+}
+
 /// The version of a key: the revision of the commit that last wrote its value. A key that does not
 /// exist has no generation; text and wire forms write that as 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

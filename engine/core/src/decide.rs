@@ -10,7 +10,9 @@ use crate::counters::{DomainId, Epoch, EpochNumber};
 use crate::domain::{Domain, DomainState, EpochEntry, EpochTable};
 use crate::effect::{Change, Effect};
 use crate::intents;
+use crate::leases;
 use crate::limits::{DOMAINS_MAX, MUTATIONS_MAX};
+use crate::policy::Terms;
 use crate::receipt::Receipt;
 use crate::rejection::{Malformed, Reason, Rejection};
 use crate::rules::{self, Judged};
@@ -53,12 +55,14 @@ fn judge(view: &View, commit: &Commit) -> Judged<Verdict> {
     // R1: what can be said without knowing the domain.
     rules::well_formed(view, commit)?;
     intents::well_formed(view, commit)?;
+    leases::well_formed(view, commit)?;
     // R2
     rules::right_destination(view, commit.destination.as_ref())?;
     let domain = rules::known_domain(view)?;
     // R1 again: what only the domain's policy can tell.
     let touched = touched_guards(commit, &domain.policy);
     rules::well_guarded(view, &domain.policy, commit, &touched)?;
+    leases::alone(view, &domain.policy, commit)?;
     // R3
     if let Some(receipt) = intents::replay(view, commit)? {
         return Ok(Verdict::Replayed(receipt));
@@ -82,18 +86,26 @@ fn judge(view: &View, commit: &Commit) -> Judged<Verdict> {
         rules::current_epoch(view, domain, authority)?;
     }
     // R7
+    let leased = leases::mutations(commit);
     for (guard, authority) in &under {
-        rules::not_fenced_out(
-            view,
-            &domain.policy,
-            guard,
-            authority,
-            commit.caller.as_ref(),
-        )?;
+        let caller = commit.caller.as_ref();
+        let policy = &domain.policy;
+        match leases::on(&leased, guard) {
+            None => rules::not_fenced_out(view, policy, guard, authority, caller)?,
+            // Whose lease it is, and whether it is live, is for R8 to say.
+            Some(Mutation::Renew { .. }) => {
+                let policy = policy.with_terms(Terms::External).with_strict(false);
+                rules::not_fenced_out(view, &policy, guard, authority, caller)?;
+            }
+            // Letting go does no harm, whoever was accepted since.
+            Some(_) => rules::its_own(view, policy, guard, authority, caller)?,
+        }
     }
+    leases::grantable(view, domain, commit)?;
     // R8
     rules::conditions_hold(view, commit)?;
     intents::changes_hold(view, &domain.policy, commit)?;
+    leases::changes_hold(view, domain, commit)?;
     // R9
     let accepted = accept::commit(view, domain, commit, under)?;
     Ok(Verdict::Accepted(Box::new(accepted)))

@@ -28,6 +28,11 @@ pub(crate) fn guard_named_twice(commit: &Commit) -> Option<Guard> {
     }
 }
 
+/// A guard that two mutations of leases name.
+pub(crate) fn lease_changed_twice(mutations: &[Mutation]) -> Option<Guard> {
+    twice(mutations.iter().filter_map(Mutation::leased_guard))
+}
+
 fn twice<'a, T: Ord + Clone + 'a>(names: impl Iterator<Item = &'a T>) -> Option<T> {
     let mut names = names.peekable();
     names.peek()?;

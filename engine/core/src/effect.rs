@@ -8,6 +8,7 @@ use crate::authority::Fence;
 use crate::counters::{DestinationId, Incarnation, Revision};
 use crate::domain::Domain;
 use crate::intent::IntentRecord;
+use crate::lease::LeaseRecord;
 use crate::names::{Guard, IntentId, Key};
 use crate::record::Record;
 
@@ -31,7 +32,7 @@ pub enum Change {
     },
     /// A domain appears.
     DomainCreated(Arc<Domain>),
-    /// Keys, fences and intents of one domain change.
+    /// Keys, fences, intents and leases of one domain change.
     Commit {
         /// The domain, by its short number.
         domain: crate::counters::DomainId,
@@ -41,6 +42,15 @@ pub enum Change {
         fences: Vec<FenceChange>,
         /// The intents that change, ordered by id.
         intents: Vec<IntentChange>,
+        /// The guards whose lease changes, ordered by name.
+        leases: Vec<LeaseChange>,
+    },
+    /// The lease clock is noted, so that a restart goes on from there.
+    LeaseClock {
+        /// What it shows, in milliseconds of the store's run time.
+        now_ms: u64,
+        /// Whether the store was opened at that time.
+        opened: bool,
     },
 }
 
@@ -69,6 +79,15 @@ pub struct IntentChange {
     pub id: IntentId,
     /// What is stored from now on.
     pub record: Arc<IntentRecord>,
+}
+
+/// What is stored of one guard's leases from now on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeaseChange {
+    /// The guard.
+    pub guard: Guard,
+    /// What is stored from now on.
+    pub record: Arc<LeaseRecord>,
 }
 
 impl Effect {

@@ -9,6 +9,7 @@ use crate::counters::Revision;
 use crate::domain::Domain;
 use crate::effect::{Change, Effect, FenceChange, IntentChange, RecordChange};
 use crate::intent::{IntentRecord, IntentState};
+use crate::invariant_lease::check_leases;
 use crate::limits::STEPS_MAX;
 use crate::record::Record;
 use crate::view::View;
@@ -48,6 +49,19 @@ pub enum Violation {
     IntentRewritten,
     /// I14: what an effect records of an intent is of its own revision, and at most one step.
     IntentOutOfStep,
+    /// I15: the terms kept of a guard's grants rise, are 1 to 8, and belong to an epoch of the
+    /// domain; a current lease is of the last of them.
+    GrantsOutOfOrder,
+    /// I16: a term that is issued is above every one that was issued or accepted for its guard in
+    /// its epoch, epochs don't go back, and a fence that rises with a lease rises to its term.
+    TermNotAbove,
+    /// I17: a lease's id is the revision of its grant, and what an effect records of leases is of
+    /// its own revision and of the time on the lease clock.
+    LeaseOutOfStep,
+    /// I18: a lease that ended isn't current again, and one that is current no more has ended.
+    LeaseReturned,
+    /// I19: the lease clock never falls, and nothing is noted that is ahead of it.
+    LeaseClockBehind,
 }
 
 impl fmt::Display for Violation {
@@ -67,13 +81,18 @@ impl fmt::Display for Violation {
             Self::StepsOutOfOrder => "I12: the steps of an intent are out of order",
             Self::IntentRewritten => "I13: what was recorded of an intent would change",
             Self::IntentOutOfStep => "I14: an intent doesn't follow from its commit",
+            Self::GrantsOutOfOrder => "I15: the terms of a guard's grants are out of order",
+            Self::TermNotAbove => "I16: a term isn't above those issued and accepted before",
+            Self::LeaseOutOfStep => "I17: a lease doesn't follow from its commit",
+            Self::LeaseReturned => "I18: a lease would come back, or vanish without an end",
+            Self::LeaseClockBehind => "I19: the lease clock would fall",
         })
     }
 }
 
 impl core::error::Error for Violation {}
 
-const fn ensure(holds: bool, violation: Violation) -> Result<(), Violation> {
+pub(crate) const fn ensure(holds: bool, violation: Violation) -> Result<(), Violation> {
     if holds { Ok(()) } else { Err(violation) }
 }
 
@@ -195,6 +214,7 @@ pub fn check_effect(view: &View, effect: &Effect) -> Result<(), Violation> {
             records,
             fences,
             intents,
+            leases,
         } => {
             let domain = view.domain.as_deref().filter(|domain| domain.id == *id);
             let domain = domain.ok_or(Violation::UnknownRow)?;
@@ -212,7 +232,12 @@ pub fn check_effect(view: &View, effect: &Effect) -> Result<(), Violation> {
                 check_intent(&change.record, effect.revision())?;
                 check_follows(view, change, effect.revision())?;
             }
-            Ok(())
+            check_leases(view, domain, leases, fences, effect.revision())
+        }
+        Change::LeaseClock { now_ms, opened } => {
+            let clock = view.lease_clock.as_ref().ok_or(Violation::UnknownRow)?;
+            let least = clock.now_ms.saturating_add(u64::from(*opened));
+            ensure(*now_ms >= least, Violation::LeaseClockBehind)
         }
     }
 }

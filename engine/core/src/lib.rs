@@ -57,10 +57,16 @@ mod decide;
 mod domain;
 mod duplicates;
 mod effect;
+mod granting;
 mod guard;
 mod intent;
 mod intents;
 mod invariant;
+mod invariant_lease;
+mod lease;
+mod lease_clock;
+mod lease_text;
+mod leases;
 pub mod limits;
 mod metadata;
 mod names;
@@ -81,11 +87,11 @@ pub use command::{
 };
 pub use counters::{
     DestinationId, DomainId, Epoch, EpochMark, EpochNumber, Generation, Incarnation,
-    IncarnationMark, IncarnationNumber, Metageneration, Revision, Sequence,
+    IncarnationMark, IncarnationNumber, LeaseId, Metageneration, Revision, Sequence,
 };
 pub use decide::{Accepted, Verdict, admit_read, create_domain, decide};
 pub use domain::{Domain, DomainState, EpochEntry, EpochStanding, EpochTable};
-pub use effect::{Change, Effect, FenceChange, IntentChange, RecordChange};
+pub use effect::{Change, Effect, FenceChange, IntentChange, LeaseChange, RecordChange};
 pub use guard::KeySpan;
 pub use intent::{
     Binding, Ending, Input, IntentRecord, IntentState, IntentStep, IntentUse, ObservedIntent, Step,
@@ -94,14 +100,17 @@ pub use intent::{
 pub use invariant::{
     Violation, check_domain, check_effect, check_fence, check_intent, check_record,
 };
+pub use invariant_lease::check_lease;
+pub use lease::{EndCause, Grant, Lease, LeaseEnd, LeaseRecord, LeaseStanding, ObservedLease, Ttl};
+pub use lease_clock::{LeaseClock, advance_clock};
 pub use limits::Limits;
 pub use metadata::{Metadata, MetadataError};
 pub use names::{
     Configuration, Digest, DomainName, Guard, Holder, Identity, InputName, IntentId, Key, KeyRange,
     NameError, Owner, Prefix, Value,
 };
-pub use policy::{Admission, GuardRule, HolderBinding, Policy, PolicyError};
-pub use receipt::{GuardReceipt, InputReceipt, Receipt, WriteReceipt};
+pub use policy::{Admission, GuardRule, HolderBinding, Policy, PolicyError, Terms};
+pub use receipt::{GuardReceipt, InputReceipt, LeaseReceipt, Receipt, WriteReceipt};
 pub use reconcile::{Effects, Finding};
 pub use record::Record;
 pub use rejection::{IntentConflict, Malformed, Observed, Reason, Rejection, Rule, Unavailable};

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::num::NonZeroU64;
 
-use crate::limits::GUARD_DEPTH_MAX;
+use crate::limits::{GRACE_MS_MAX, GUARD_DEPTH_MAX};
 
 /// Which keys share one fence. The destination applies it; a writer never chooses its guard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -47,14 +47,27 @@ pub enum HolderBinding {
     Exact,
 }
 
+/// Which terms are admitted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Terms {
+    /// Every well-formed one: some other coordinator issues them.
+    #[default]
+    External,
+    /// Those alone that this destination issued to that holder with a lease.
+    Issued,
+}
+
 /// A domain's policy. The default is one fence for each key, an authority for every mutation, no
-/// binding to identities and no bound on the step of a sequence.
+/// binding to identities, no bound on the step of a sequence, terms from anywhere, and no grace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Policy {
     guard: GuardRule,
     admission: Admission,
     holder_binding: HolderBinding,
     max_sequence_step: Option<NonZeroU64>,
+    terms: Terms,
+    strict: bool,
+    grace_ms: u64,
 }
 
 /// Why settings don't make a policy.
@@ -65,15 +78,25 @@ pub enum PolicyError {
         /// The depth that was asked for.
         depth: u8,
     },
+    /// The grace after an expiry is above the limit.
+    Grace {
+        /// The grace that was asked for, in milliseconds.
+        grace_ms: u64,
+    },
 }
 
 impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Depth { depth } = self;
-        write!(
-            f,
-            "a prefix guard has 1 to {GUARD_DEPTH_MAX} components, not {depth}"
-        )
+        match self {
+            Self::Depth { depth } => write!(
+                f,
+                "a prefix guard has 1 to {GUARD_DEPTH_MAX} components, not {depth}"
+            ),
+            Self::Grace { grace_ms } => write!(
+                f,
+                "the grace after an expiry is at most {GRACE_MS_MAX} ms, not {grace_ms}"
+            ),
+        }
     }
 }
 
@@ -115,6 +138,60 @@ impl Policy {
     pub const fn with_max_sequence_step(mut self, step: Option<NonZeroU64>) -> Self {
         self.max_sequence_step = step;
         self
+    }
+
+    /// This policy with another say on which terms are admitted.
+    #[must_use]
+    pub const fn with_terms(mut self, terms: Terms) -> Self {
+        self.terms = terms;
+        self
+    }
+
+    /// This policy, under which an authority is admitted only while its lease is live. It never
+    /// takes the place of the fence: what was on its way when the lease lapsed is fenced out by
+    /// the next term alone.
+    #[must_use]
+    pub const fn with_strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// This policy with a grace in milliseconds: for so long after a lease has lapsed nobody but
+    /// its holder can acquire the guard.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::Grace`] above 7 days.
+    pub const fn with_grace_ms(mut self, grace_ms: u64) -> Result<Self, PolicyError> {
+        if grace_ms > GRACE_MS_MAX {
+            return Err(PolicyError::Grace { grace_ms });
+        }
+        self.grace_ms = grace_ms;
+        Ok(self)
+    }
+
+    /// Which terms are admitted.
+    #[must_use]
+    pub const fn terms(&self) -> Terms {
+        self.terms
+    }
+
+    /// Whether an authority is admitted only while its lease is live.
+    #[must_use]
+    pub const fn strict(&self) -> bool {
+        self.strict
+    }
+
+    /// For how long after a lease has lapsed nobody but its holder can acquire, in milliseconds.
+    #[must_use]
+    pub const fn grace_ms(&self) -> u64 {
+        self.grace_ms
+    }
+
+    /// Whether an authority is judged by the leases of the guards that it touches.
+    #[must_use]
+    pub const fn judges_by_leases(&self) -> bool {
+        self.strict || matches!(self.terms, Terms::Issued)
     }
 
     /// Which keys share one fence.

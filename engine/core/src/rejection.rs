@@ -5,8 +5,11 @@ use core::num::NonZeroU64;
 
 use crate::authority::{Authority, Fence};
 use crate::command::Condition;
-use crate::counters::{DestinationId, Epoch, Generation, Incarnation, Metageneration, Revision};
+use crate::counters::{
+    DestinationId, Epoch, Generation, Incarnation, LeaseId, Metageneration, Revision,
+};
 use crate::intent::{IntentState, ObservedIntent, Step};
+use crate::lease::{EndCause, ObservedLease};
 use crate::metadata::MetadataError;
 use crate::names::{Digest, Guard, IntentId, Key, NameError};
 use crate::policy::PolicyError;
@@ -27,9 +30,9 @@ pub enum Rule {
     R5,
     /// Its epoch is the domain's current one.
     R6,
-    /// Its authority isn't below any fence that it touches.
+    /// Its authority isn't below any fence that it touches, and issued and leased as demanded.
     R7,
-    /// Its conditions hold, and the intents that it changes can be changed so.
+    /// Its conditions hold, and the intents and leases that it changes can be changed so.
     R8,
     /// Its effect can be numbered.
     R9,
@@ -72,6 +75,8 @@ pub struct Observed {
     pub digest: Option<Digest>,
     /// The intent that the reason concerns.
     pub intent: Option<ObservedIntent>,
+    /// The leases of that guard, where the reason is about them.
+    pub lease: Option<ObservedLease>,
 }
 
 /// Why a request was refused. One variant for each reason of the contract.
@@ -165,6 +170,39 @@ pub enum Reason {
         /// How large it may be.
         max: usize,
     },
+    /// The guard has a live lease.
+    LeaseHeld {
+        /// For how long it lasts yet, in milliseconds.
+        remaining_ms: u64,
+    },
+    /// The guard's last lease has lapsed, and its holder alone can acquire for a while.
+    LeaseDelayed {
+        /// For how long yet, in milliseconds.
+        remaining_ms: u64,
+    },
+    /// The named lease isn't the guard's live one, or isn't that of the presented authority.
+    LeaseGone {
+        /// The lease; `None` if whichever is current was meant, and none is.
+        lease: Option<LeaseId>,
+        /// How it ended, if that is known; a lapsed one counts as expired before anybody records
+        /// it. `None`: it is another's, was never granted here, or a later one has ended since.
+        ended: Option<EndCause>,
+    },
+    /// The presented term isn't one that this destination issued to that holder, or so many were
+    /// issued since that it isn't known any more.
+    UnknownTerm {
+        /// What was presented.
+        presented: Authority,
+    },
+    /// The presented authority has no live lease, and the domain admits no other.
+    NotLeased {
+        /// What was presented.
+        presented: Authority,
+        /// How its lease ended, if that is known.
+        ended: Option<EndCause>,
+    },
+    /// There is no sequence above the guard's last one; a new epoch is needed.
+    SequenceExhausted,
 }
 
 /// In what an intent differs.
@@ -247,7 +285,8 @@ pub enum Malformed {
     },
     /// Two mutations name the same key.
     DuplicateKey(Key),
-    /// Two advances, or two authorities, name the same guard.
+    /// Two advances, or two authorities, name the same guard, or a guard whose lease changes is
+    /// touched by another mutation too.
     DuplicateGuard(Guard),
     /// An authority is given for a guard that the commit doesn't touch.
     UntouchedGuard(Guard),
@@ -293,15 +332,21 @@ impl Reason {
             Self::StaleTerm { .. }
             | Self::HolderConflict { .. }
             | Self::SequenceJump { .. }
-            | Self::WrongHolder { .. } => Rule::R7,
+            | Self::WrongHolder { .. }
+            | Self::UnknownTerm { .. }
+            | Self::NotLeased { .. } => Rule::R7,
             Self::ConditionFailed { .. }
             | Self::TooOld { .. }
             | Self::IntentConflict(IntentConflict::Binding | IntentConflict::Guard)
             | Self::IntentClosed { .. }
-            | Self::UnknownIntent => Rule::R8,
+            | Self::UnknownIntent
+            | Self::LeaseHeld { .. }
+            | Self::LeaseDelayed { .. }
+            | Self::LeaseGone { .. } => Rule::R8,
             Self::RevisionExhausted
             | Self::MetagenerationExhausted
-            | Self::IntentExhausted { .. } => Rule::R9,
+            | Self::IntentExhausted { .. }
+            | Self::SequenceExhausted => Rule::R9,
         }
     }
 
@@ -317,6 +362,9 @@ impl Reason {
                 | Self::StaleTerm { .. }
                 | Self::HolderConflict { .. }
                 | Self::SequenceJump { .. }
+                | Self::LeaseGone { .. }
+                | Self::UnknownTerm { .. }
+                | Self::NotLeased { .. }
         )
     }
 
@@ -351,6 +399,12 @@ impl Reason {
             Self::IntentClosed { .. } => "IntentClosed",
             Self::UnknownIntent => "UnknownIntent",
             Self::IntentExhausted { .. } => "IntentExhausted",
+            Self::LeaseHeld { .. } => "LeaseHeld",
+            Self::LeaseDelayed { .. } => "LeaseDelayed",
+            Self::LeaseGone { .. } => "LeaseGone",
+            Self::UnknownTerm { .. } => "UnknownTerm",
+            Self::NotLeased { .. } => "NotLeased",
+            Self::SequenceExhausted => "SequenceExhausted",
         }
     }
 }
@@ -375,7 +429,22 @@ impl Observed {
             changed_at: None,
             digest: None,
             intent: None,
+            lease: None,
         }
+    }
+
+    /// The same, and a guard with its fence and its leases, as far as they were fetched.
+    #[must_use]
+    pub fn leased(self, guard: &Guard, view: &View) -> Self {
+        let mut observed = self.guard(guard, view);
+        observed.lease = view.lease(guard).map(|record| ObservedLease {
+            record: record.cloned(),
+            remaining_ms: record.and_then(|record| {
+                let lease = record.current.as_ref()?;
+                Some(view.lease_clock.as_ref()?.remaining_ms(lease))
+            }),
+        });
+        observed
     }
 
     /// The same, and a guard with its fence.

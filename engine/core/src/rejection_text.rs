@@ -51,12 +51,7 @@ pub(crate) fn explain(rejection: &Rejection, f: &mut fmt::Formatter<'_>) -> fmt:
             against(f, presented, observed, "the sequence jumps too far")?;
             write!(f, " ({step} above the fence, at most {max} allowed)")
         }
-        Reason::WrongHolder { presented } => {
-            write!(
-                f,
-                "presented {presented}, which the caller's identity may not use"
-            )
-        }
+        Reason::WrongHolder { presented } => not_its_own(f, presented),
         Reason::ConditionFailed { index, .. } => condition(f, *index, observed),
         Reason::TooOld {
             index,
@@ -76,6 +71,7 @@ pub(crate) fn explain(rejection: &Rejection, f: &mut fmt::Formatter<'_>) -> fmt:
         | Reason::IntentClosed { .. }
         | Reason::UnknownIntent
         | Reason::IntentExhausted { .. } => intent(f, rejection),
+        _ => crate::lease_text::explain(rejection, f),
     }
 }
 
@@ -105,6 +101,13 @@ fn intent(f: &mut fmt::Formatter<'_>, rejection: &Rejection) -> fmt::Result {
         ),
         _ => f.write_str("isn't known here"),
     }
+}
+
+fn not_its_own(f: &mut fmt::Formatter<'_>, presented: &Authority) -> fmt::Result {
+    write!(
+        f,
+        "presented {presented}, which the caller's identity may not use"
+    )
 }
 
 fn against(

@@ -7,9 +7,10 @@ use crate::authority::{Authority, Standing};
 use crate::command::{Authorities, Commit, Condition, ExpectedDestination, Mutation};
 use crate::conditions;
 use crate::domain::{Domain, DomainState, EpochStanding};
+use crate::leases;
 use crate::limits::{COMMIT_BYTES_MAX, CONDITIONS_MAX, MUTATIONS_MAX};
 use crate::names::{Guard, Identity, Key};
-use crate::policy::{Admission, HolderBinding, Policy};
+use crate::policy::{Admission, HolderBinding, Policy, Terms};
 use crate::rejection::{Malformed, Observed, Reason, Rejection, Unavailable};
 use crate::view::{Availability, View};
 
@@ -24,7 +25,7 @@ pub(crate) fn reject<T>(view: &View, reason: Reason) -> Judged<T> {
     }))
 }
 
-fn reject_at_guard<T>(view: &View, guard: &Guard, reason: Reason) -> Judged<T> {
+pub(crate) fn reject_at_guard<T>(view: &View, guard: &Guard, reason: Reason) -> Judged<T> {
     Err(Box::new(Rejection {
         reason,
         observed: Observed::of(view).guard(guard, view),
@@ -64,7 +65,12 @@ pub(crate) fn well_formed(view: &View, commit: &Commit) -> Judged {
             Mutation::Delete { .. }
             | Mutation::Advance { .. }
             | Mutation::CloseIntent { .. }
-            | Mutation::SuspendIntent { .. } => (0, 0),
+            | Mutation::SuspendIntent { .. }
+            | Mutation::Acquire { .. }
+            | Mutation::Renew { .. }
+            | Mutation::Release { .. }
+            | Mutation::Revoke { .. }
+            | Mutation::Expire { .. } => (0, 0),
         };
         if value_bytes > max {
             return malformed(Malformed::ValueTooLarge {
@@ -174,20 +180,24 @@ pub(crate) fn readable(view: &View, state: DomainState) -> Judged {
 }
 
 /// R5: what the domain's admission demands is there. An advance and a binding need an authority in
-/// every domain: there is nothing else that they could raise the fence to.
+/// every domain: there is nothing else that they could raise the fence to. So do the renewal and
+/// the release of a lease: they are for its holder alone.
 pub(crate) fn admitted(view: &View, policy: &Policy, commit: &Commit) -> Judged {
     for mutation in &commit.mutations {
         let Some(guard) = mutation.guard(policy) else {
             // An intent that isn't bound has no guard that an authority could be for: it has to be
             // bound first.
-            if policy.admission() == Admission::Fenced {
+            if policy.admission() == Admission::Fenced && mutation.intent().is_some() {
                 return reject(view, Reason::AuthorityRequired);
             }
             continue;
         };
         let raises = matches!(
             mutation,
-            Mutation::Advance { .. } | Mutation::BindIntent { .. }
+            Mutation::Advance { .. }
+                | Mutation::BindIntent { .. }
+                | Mutation::Renew { .. }
+                | Mutation::Release { .. }
         );
         let needs_authority = policy.admission() == Admission::Fenced || raises;
         if needs_authority && commit.authority.for_guard(&guard).is_none() {
@@ -222,8 +232,8 @@ pub(crate) fn current_epoch(view: &View, domain: &Domain, authority: &Authority)
     }
 }
 
-/// R7 for one guard: the authority isn't below the fence, nobody else's, not too far above it, and
-/// the caller's own.
+/// R7 for one guard: the authority isn't below the fence, nobody else's, issued here where that is
+/// demanded, not too far above the fence, the caller's own, and leased where that is demanded.
 pub(crate) fn not_fenced_out(
     view: &View,
     policy: &Policy,
@@ -236,7 +246,12 @@ pub(crate) fn not_fenced_out(
     };
     let presented = authority.clone();
     let refuse = |reason| reject_at_guard(view, guard, reason);
-    match fence.map(|fence| authority.standing(fence)) {
+    let standing = fence.map(|fence| authority.standing(fence));
+    let above = matches!(standing, None | Some(Standing::Newer { .. }));
+    if above && policy.terms() == Terms::Issued {
+        leases::issued_here(view, guard, authority)?;
+    }
+    match standing {
         Some(Standing::Older) => return refuse(Reason::StaleTerm { presented }),
         Some(Standing::Contested) => return refuse(Reason::HolderConflict { presented }),
         Some(Standing::Newer { step }) => {
@@ -252,14 +267,34 @@ pub(crate) fn not_fenced_out(
         }
         Some(Standing::Holder) | None => {}
     }
+    its_own(view, policy, guard, authority, caller)?;
+    if policy.strict() {
+        return leases::leased_now(view, guard, authority);
+    }
+    Ok(())
+}
+
+/// R7 for one guard, as far as it is about the caller: the authority is its own.
+pub(crate) fn its_own(
+    view: &View,
+    policy: &Policy,
+    guard: &Guard,
+    authority: &Authority,
+    caller: Option<&Identity>,
+) -> Judged {
     if bound(policy.holder_binding(), authority, caller) {
         return Ok(());
     }
-    refuse(Reason::WrongHolder { presented })
+    let presented = authority.clone();
+    reject_at_guard(view, guard, Reason::WrongHolder { presented })
 }
 
 /// Whether the holder may be used by the caller.
-fn bound(binding: HolderBinding, authority: &Authority, caller: Option<&Identity>) -> bool {
+pub(crate) fn bound(
+    binding: HolderBinding,
+    authority: &Authority,
+    caller: Option<&Identity>,
+) -> bool {
     let holder = authority.holder().as_bytes();
     match (binding, caller) {
         (HolderBinding::None, _) => true,

@@ -17,6 +17,9 @@ use crate::intent::IntentRecord;
 use crate::invariant::{
     Violation, check_domain, check_effect, check_fence, check_intent, check_record,
 };
+use crate::invariant_lease::check_lease;
+use crate::lease::LeaseRecord;
+use crate::lease_clock::{LeaseClock, advance_clock};
 use crate::limits::Limits;
 use crate::names::{Digest, DomainName, Guard, IntentId, Key, KeyRange, Prefix};
 use crate::record::Record;
@@ -35,6 +38,9 @@ pub struct State {
     deletions: BTreeMap<(DomainId, Key), Revision>,
     fences: BTreeMap<(DomainId, Guard), Fence>,
     intents: BTreeMap<(DomainId, IntentId), Arc<IntentRecord>>,
+    leases: BTreeMap<(DomainId, Guard), Arc<LeaseRecord>>,
+    lease_clock: LeaseClock,
+    run_time_ms: u64,
     digest: Option<fn(&[u8]) -> Digest>,
 }
 
@@ -58,6 +64,9 @@ impl State {
             deletions: BTreeMap::new(),
             fences: BTreeMap::new(),
             intents: BTreeMap::new(),
+            leases: BTreeMap::new(),
+            lease_clock: LeaseClock::default(),
+            run_time_ms: 0,
             digest: None,
         }
     }
@@ -131,6 +140,53 @@ impl State {
             .map(|((_, id), record)| (id, record))
     }
 
+    /// What is stored of a guard's leases.
+    #[must_use]
+    pub fn lease(&self, domain: DomainId, guard: &Guard) -> Option<&Arc<LeaseRecord>> {
+        self.leases.get(&(domain, guard.clone()))
+    }
+
+    /// The lease clock as it shows now.
+    #[must_use]
+    pub fn lease_clock(&self) -> LeaseClock {
+        let mut clock = self.lease_clock.clone();
+        clock.advance(self.run_time_ms);
+        clock
+    }
+
+    /// Lets time pass, up to this reading of the lease clock in milliseconds. It isn't noted:
+    /// [`State::reopen`] forgets it unless [`State::note_clock`] or a lease notes it before.
+    pub fn set_lease_clock(&mut self, now_ms: u64) {
+        self.run_time_ms = self.run_time_ms.max(now_ms);
+    }
+
+    /// Notes what the lease clock shows.
+    ///
+    /// # Errors
+    ///
+    /// The rejection of [`advance_clock`].
+    pub fn note_clock(&mut self) -> Result<(), Box<Rejection>> {
+        self.advance(false)
+    }
+
+    /// Closes and opens the destination: the lease clock goes on from what was noted last.
+    ///
+    /// # Errors
+    ///
+    /// The rejection of [`advance_clock`].
+    pub fn reopen(&mut self) -> Result<(), Box<Rejection>> {
+        self.run_time_ms = 0;
+        self.advance(true)
+    }
+
+    fn advance(&mut self, opened: bool) -> Result<(), Box<Rejection>> {
+        let mut view = View::new(self.destination, None);
+        view.lease_clock = Some(self.lease_clock());
+        let effect = advance_clock(&view, opened)?;
+        self.apply(&effect);
+        Ok(())
+    }
+
     /// The fence of a guard in the domain's current epoch.
     #[must_use]
     pub fn fence(&self, domain: &Domain, guard: &Guard) -> Option<&Fence> {
@@ -169,6 +225,9 @@ impl State {
             .collect();
         let intent = |id: &IntentId| (id.clone(), self.intent(domain.id, id).cloned());
         view.intents = needs.intents.iter().map(intent).collect();
+        let lease = |guard: &Guard| (guard.clone(), self.lease(domain.id, guard).cloned());
+        view.leases = needs.leases.iter().map(lease).collect();
+        view.lease_clock = (!needs.leases.is_empty()).then(|| self.lease_clock());
         view
     }
 
@@ -221,7 +280,8 @@ impl State {
     /// The rejection, if its authority isn't the highest any more.
     pub fn admit_read(&self, read: &GuardedRead) -> Result<(), Box<Rejection>> {
         let domain = self.domains.get(&read.domain);
-        admit_read(&self.fetch(domain, &Footprint::of_read(read)), read)
+        let needs = domain.map(|domain| Footprint::of_read(read, &domain.policy));
+        admit_read(&self.fetch(domain, &needs.unwrap_or_default()), read)
     }
 
     /// Judges a commit and applies what is accepted. An effect that would break an invariant is
@@ -279,6 +339,7 @@ impl State {
                 records,
                 fences,
                 intents,
+                leases,
             } => {
                 for change in records {
                     let name = (*domain, change.key.clone());
@@ -297,6 +358,18 @@ impl State {
                 for change in intents {
                     self.intents
                         .insert((*domain, change.id.clone()), Arc::clone(&change.record));
+                }
+                for change in leases {
+                    self.lease_clock.advance(change.record.clock_ms());
+                    self.leases
+                        .insert((*domain, change.guard.clone()), Arc::clone(&change.record));
+                }
+            }
+            Change::LeaseClock { now_ms, opened } => {
+                if *opened {
+                    self.lease_clock.open(*now_ms);
+                } else {
+                    self.lease_clock.advance(*now_ms);
                 }
             }
         }
@@ -326,6 +399,13 @@ impl State {
         for ((id, _), record) in &self.intents {
             by_id.get(id).ok_or(Violation::UnknownRow)?;
             check_intent(record, self.destination.revision)?;
+        }
+        for ((id, _), record) in &self.leases {
+            let domain = by_id.get(id).ok_or(Violation::UnknownRow)?;
+            check_lease(domain, record, self.destination.revision)?;
+            let noted = record.clock_ms() <= self.lease_clock.now_ms;
+            let rule = Violation::LeaseClockBehind;
+            noted.then_some(()).ok_or(rule)?;
         }
         Ok(())
     }

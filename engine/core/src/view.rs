@@ -3,6 +3,7 @@
 //! The view names every row that was looked at, the absent ones too. An engine that isn't the only
 //! writer can therefore commit a decision by checking that exactly these rows are unchanged.
 
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -11,6 +12,8 @@ use crate::command::{Commit, Condition, GuardedRead, Mutation};
 use crate::counters::{DestinationId, Incarnation, Revision};
 use crate::domain::Domain;
 use crate::intent::IntentRecord;
+use crate::lease::LeaseRecord;
+use crate::lease_clock::LeaseClock;
 use crate::limits::Limits;
 use crate::names::{Digest, Guard, IntentId, Key, Prefix};
 use crate::policy::Policy;
@@ -86,6 +89,10 @@ pub struct View {
     pub prefixes: Vec<(Prefix, PrefixRow)>,
     /// The intents that were looked up; `None` where none of that id is known.
     pub intents: Vec<(IntentId, Option<Arc<IntentRecord>>)>,
+    /// The guards whose leases were looked up; `None` where none was ever granted.
+    pub leases: Vec<(Guard, Option<Arc<LeaseRecord>>)>,
+    /// The lease clock; `None` if it wasn't read.
+    pub lease_clock: Option<LeaseClock>,
     /// The digest of [`crate::codec::encode_command`] of the commit; needed for one with an intent.
     pub command_digest: Option<Digest>,
     /// The wall clock in milliseconds since 1970, for the receipt; nothing is judged by it.
@@ -103,6 +110,8 @@ impl View {
             keys: Vec::new(),
             prefixes: Vec::new(),
             intents: Vec::new(),
+            leases: Vec::new(),
+            lease_clock: None,
             command_digest: None,
             advisory_time_ms: None,
         }
@@ -130,6 +139,12 @@ impl View {
     #[must_use]
     pub fn intent(&self, id: &IntentId) -> Option<Option<&Arc<IntentRecord>>> {
         find(&self.intents, id).map(Option::as_ref)
+    }
+
+    /// The leases of a guard; the outer `None` means that they weren't fetched.
+    #[must_use]
+    pub fn lease(&self, guard: &Guard) -> Option<Option<&Arc<LeaseRecord>>> {
+        find(&self.leases, guard).map(Option::as_ref)
     }
 }
 
@@ -170,14 +185,25 @@ pub struct Footprint {
     pub prefixes: Vec<PrefixNeed>,
     /// The intents whose record is needed.
     pub intents: Vec<IntentId>,
+    /// The guards whose leases are needed, and with them the lease clock.
+    pub leases: Vec<Guard>,
 }
 
 impl Footprint {
     /// What a decision on the commit needs under this policy.
     #[must_use]
     pub fn of_commit(commit: &Commit, policy: &Policy) -> Self {
+        let mut guards = touched_guards(commit, policy);
+        let mut leases: Vec<Guard> = leased_guards(commit);
+        guards.extend_from_slice(&leases);
+        guards.sort_unstable();
+        guards.dedup();
+        if policy.judges_by_leases() {
+            leases.clone_from(&guards);
+        }
         let mut footprint = Self {
-            guards: touched_guards(commit, policy),
+            guards,
+            leases,
             keys: Vec::with_capacity(commit.mutations.len().max(commit.conditions.len())),
             prefixes: Vec::new(),
             intents: named_intents(commit),
@@ -209,13 +235,18 @@ impl Footprint {
         footprint
     }
 
-    /// What a decision on the read needs.
+    /// What a decision on the read needs under this policy.
     #[must_use]
-    pub fn of_read(read: &GuardedRead) -> Self {
+    pub fn of_read(read: &GuardedRead, policy: &Policy) -> Self {
         let mut guards = read.guards.clone();
         guards.sort_unstable();
         guards.dedup();
         Self {
+            leases: if policy.judges_by_leases() {
+                guards.clone()
+            } else {
+                Vec::new()
+            },
             guards,
             ..Self::default()
         }
@@ -243,8 +274,15 @@ impl Footprint {
     }
 }
 
-/// The guards of every key that the commit writes, and those that it names itself; sorted, no
-/// doubles.
+/// The guards whose leases the commit changes; sorted, no doubles.
+pub(crate) fn leased_guards(commit: &Commit) -> Vec<Guard> {
+    let leased = commit.mutations.iter().filter_map(Mutation::leased_guard);
+    let guards: BTreeSet<&Guard> = leased.collect();
+    guards.into_iter().cloned().collect()
+}
+
+/// The guards that the commit touches under an authority: of every key that it writes, and those
+/// that it names itself; sorted, no doubles.
 pub(crate) fn touched_guards(commit: &Commit, policy: &Policy) -> Vec<Guard> {
     let guard_of = |mutation: &Mutation| mutation.guard(policy);
     let mut guards: Vec<Guard> = commit.mutations.iter().filter_map(guard_of).collect();

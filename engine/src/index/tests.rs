@@ -9,7 +9,10 @@ use highwater_core::{
 };
 use highwater_wal::OsDisk;
 
+use highwater_core::{DomainId, Guard, IntentId, IntentRecord, Key, KeyRange, Record, Revision};
+
 use super::*;
+use crate::tables::row_key;
 use crate::tables::{DELETIONS, FENCES, INTENTS, RECORDS, STATE};
 
 const DOMAIN: u32 = 7;

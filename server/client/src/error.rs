@@ -90,10 +90,14 @@ impl ClientError {
             | Reason::UnknownEpoch { .. }
             | Reason::StaleTerm { .. }
             | Reason::HolderConflict { .. }
-            | Reason::SequenceJump { .. } => Self::LostAuthority(rejection),
-            Reason::ConditionFailed { .. } | Reason::TooOld { .. } => {
-                Self::ConditionFailed(rejection)
-            }
+            | Reason::SequenceJump { .. }
+            | Reason::LeaseGone { .. }
+            | Reason::UnknownTerm { .. }
+            | Reason::NotLeased { .. } => Self::LostAuthority(rejection),
+            Reason::ConditionFailed { .. }
+            | Reason::TooOld { .. }
+            | Reason::LeaseHeld { .. }
+            | Reason::LeaseDelayed { .. } => Self::ConditionFailed(rejection),
             Reason::Malformed(_) | Reason::AuthorityRequired | Reason::PreconditionRequired => {
                 Self::FixRequest(rejection)
             }
@@ -113,7 +117,8 @@ impl ClientError {
             Reason::TooManyDomains
             | Reason::RevisionExhausted
             | Reason::MetagenerationExhausted
-            | Reason::IntentExhausted { .. } => Self::Exhausted(rejection),
+            | Reason::IntentExhausted { .. }
+            | Reason::SequenceExhausted => Self::Exhausted(rejection),
         }
     }
 

@@ -47,8 +47,14 @@ pub const fn code_of(reason: &Reason) -> Code {
         | Reason::UnknownEpoch { .. }
         | Reason::StaleTerm { .. }
         | Reason::HolderConflict { .. }
-        | Reason::SequenceJump { .. } => Code::FailedPrecondition,
-        Reason::ConditionFailed { .. } | Reason::TooOld { .. } => Code::Aborted,
+        | Reason::SequenceJump { .. }
+        | Reason::LeaseGone { .. }
+        | Reason::UnknownTerm { .. }
+        | Reason::NotLeased { .. } => Code::FailedPrecondition,
+        Reason::ConditionFailed { .. }
+        | Reason::TooOld { .. }
+        | Reason::LeaseHeld { .. }
+        | Reason::LeaseDelayed { .. } => Code::Aborted,
         Reason::Malformed(_) | Reason::AuthorityRequired | Reason::PreconditionRequired => {
             Code::InvalidArgument
         }
@@ -67,7 +73,8 @@ pub const fn code_of(reason: &Reason) -> Code {
         | Reason::TooManyDomains
         | Reason::RevisionExhausted
         | Reason::MetagenerationExhausted
-        | Reason::IntentExhausted { .. } => Code::ResourceExhausted,
+        | Reason::IntentExhausted { .. }
+        | Reason::SequenceExhausted => Code::ResourceExhausted,
     }
 }
 
@@ -103,7 +110,13 @@ pub const fn retry_after(reason: &Reason) -> Option<Duration> {
         | Reason::IntentConflict(_)
         | Reason::IntentClosed { .. }
         | Reason::UnknownIntent
-        | Reason::IntentExhausted { .. } => None,
+        | Reason::IntentExhausted { .. }
+        | Reason::LeaseHeld { .. }
+        | Reason::LeaseDelayed { .. }
+        | Reason::LeaseGone { .. }
+        | Reason::UnknownTerm { .. }
+        | Reason::NotLeased { .. }
+        | Reason::SequenceExhausted => None,
     }
 }
 

@@ -99,8 +99,23 @@ fn details(map: &mut Map<String, Value>, reason: &Reason) {
         | Reason::UnknownEpoch { presented }
         | Reason::StaleTerm { presented }
         | Reason::HolderConflict { presented }
-        | Reason::WrongHolder { presented } => {
+        | Reason::WrongHolder { presented }
+        | Reason::UnknownTerm { presented } => {
             add("presented", text(presented));
+        }
+        Reason::LeaseHeld { remaining_ms } | Reason::LeaseDelayed { remaining_ms } => {
+            add("remaining_ms", number(*remaining_ms));
+        }
+        Reason::LeaseGone { lease, ended } => {
+            add(
+                "lease",
+                lease.map_or(Value::Null, |lease| number(lease.get())),
+            );
+            add("ended", json!(ended.as_ref().map(ToString::to_string)));
+        }
+        Reason::NotLeased { presented, ended } => {
+            add("presented", text(presented));
+            add("ended", json!(ended.as_ref().map(ToString::to_string)));
         }
         Reason::SequenceJump {
             presented,
@@ -135,7 +150,8 @@ fn details(map: &mut Map<String, Value>, reason: &Reason) {
         | Reason::IntentConflict(_)
         | Reason::IntentClosed { .. }
         | Reason::UnknownIntent
-        | Reason::IntentExhausted { .. } => {}
+        | Reason::IntentExhausted { .. }
+        | Reason::SequenceExhausted => {}
     }
 }
 

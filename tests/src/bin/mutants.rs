@@ -19,7 +19,11 @@ use serde::Deserialize;
 const TARGET: &str = "rules";
 
 /// Tests that take seconds. They run only where no quicker one fails.
-const SLOW: [&str; 2] = ["exhaustive::every_sequence", "histories::random"];
+const SLOW: [&str; 3] = [
+    "exhaustive::every_sequence",
+    "histories::random",
+    "lease_worlds::",
+];
 
 /// What can go wrong beside a mutant: files, processes, the list itself.
 type Outcome<T> = Result<T, Box<dyn Error>>;

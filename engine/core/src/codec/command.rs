@@ -8,9 +8,10 @@ use super::intent::{put_guard, put_state, put_work};
 use super::row::{put_metadata, put_term};
 use super::write;
 use crate::command::{Commit, Condition, Mutation};
-use crate::counters::{Generation, Metageneration};
+use crate::counters::{Generation, LeaseId, Metageneration};
 use crate::intent::IntentState;
-use crate::names::Key;
+use crate::lease::Ttl;
+use crate::names::{Guard, Key};
 
 /// The version of the encoding: the first byte. Digests of two versions never agree.
 const VERSION: u8 = 1;
@@ -79,6 +80,52 @@ fn put_mutation(mutation: &Mutation, out: &mut Vec<u8>) {
             write::short(out, owner.as_bytes());
             write::u64(out, *review_at_ms);
         }
+        Mutation::Acquire { guard, .. }
+        | Mutation::Renew { guard, .. }
+        | Mutation::Release { guard, .. }
+        | Mutation::Revoke { guard, .. }
+        | Mutation::Expire { guard, .. } => put_lease_mutation(mutation, guard, out),
+    }
+}
+
+fn put_lease_mutation(mutation: &Mutation, guard: &Guard, out: &mut Vec<u8>) {
+    let mut put = |kind: u8| {
+        out.push(kind);
+        write::short(out, guard.as_bytes());
+    };
+    match mutation {
+        Mutation::Acquire {
+            holder,
+            ttl,
+            seal,
+            supersede,
+            ..
+        } => {
+            put(8);
+            write::short(out, holder.as_bytes());
+            write::u64(out, ttl.get());
+            out.push(u8::from(*seal));
+            out.push(u8::from(*supersede));
+        }
+        Mutation::Renew { lease, ttl, .. } => {
+            put(9);
+            write::u64(out, lease.get());
+            write::u64(out, ttl.map_or(0, Ttl::get));
+        }
+        Mutation::Release { lease, .. } => {
+            put(10);
+            write::u64(out, lease.get());
+        }
+        Mutation::Revoke { lease, by, .. } => {
+            put(11);
+            write::u64(out, lease.map_or(0, LeaseId::get));
+            write::short(out, by.as_bytes());
+        }
+        Mutation::Expire { lease, .. } => {
+            put(12);
+            write::u64(out, lease.get());
+        }
+        _ => {}
     }
 }
 

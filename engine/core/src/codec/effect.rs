@@ -4,12 +4,13 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::intent::{encode_intent, get_intent};
+use super::lease::{encode_lease, get_lease};
 use super::read::{DecodeError, Read, Reader};
 use super::row::{encode_domain, encode_fence, encode_record};
 use super::row::{get_domain, get_fence, get_record, get_revision};
 use super::write;
 use crate::counters::{DestinationId, DomainId, Incarnation, IncarnationMark, IncarnationNumber};
-use crate::effect::{Change, Effect, FenceChange, IntentChange, RecordChange};
+use crate::effect::{Change, Effect, FenceChange, IntentChange, LeaseChange, RecordChange};
 use crate::names::{Guard, IntentId, Key};
 
 /// The version of the encoding: the first byte of every effect.
@@ -38,8 +39,10 @@ pub fn encode_effect(effect: &Effect, out: &mut Vec<u8>) {
             records,
             fences,
             intents,
+            leases,
         } => {
-            out.push(if intents.is_empty() { 3 } else { 4 });
+            let plain = intents.is_empty() && leases.is_empty();
+            out.push(if plain { 3 } else { 4 });
             write::u32(out, domain.get());
             write::count(out, records.len());
             for change in records {
@@ -57,7 +60,7 @@ pub fn encode_effect(effect: &Effect, out: &mut Vec<u8>) {
                 write::short(out, change.guard.as_bytes());
                 encode_fence(&change.fence, out);
             }
-            if intents.is_empty() {
+            if plain {
                 return;
             }
             write::count(out, intents.len());
@@ -65,6 +68,16 @@ pub fn encode_effect(effect: &Effect, out: &mut Vec<u8>) {
                 write::short(out, change.id.as_bytes());
                 encode_intent(&change.record, out);
             }
+            write::count(out, leases.len());
+            for change in leases {
+                write::short(out, change.guard.as_bytes());
+                encode_lease(&change.record, out);
+            }
+        }
+        Change::LeaseClock { now_ms, opened } => {
+            out.push(5);
+            write::u64(out, *now_ms);
+            out.push(u8::from(*opened));
         }
     }
 }
@@ -85,7 +98,8 @@ pub fn decode_effect(bytes: &[u8]) -> Result<Effect, DecodeError> {
         2 => Change::DomainCreated(Arc::new(get_domain(&mut from)?)),
         3 => get_commit(&mut from, false)?,
         4 => get_commit(&mut from, true)?,
-        _ => return from.wrong("kind 1 to 4"),
+        5 => get_lease_clock(&mut from)?,
+        _ => return from.wrong("kind 1 to 5"),
     };
     from.end().map(|()| Effect::new(revision, change))
 }
@@ -101,7 +115,7 @@ fn get_genesis(from: &mut Reader<'_>) -> Read<Change> {
     })
 }
 
-fn get_commit(from: &mut Reader<'_>, with_intents: bool) -> Read<Change> {
+fn get_commit(from: &mut Reader<'_>, with_more: bool) -> Read<Change> {
     let domain = DomainId::new(from.u32("domain number")?);
     let domain = from.valid(domain, "domain number")?;
     let mut records = Vec::new();
@@ -124,29 +138,46 @@ fn get_commit(from: &mut Reader<'_>, with_intents: bool) -> Read<Change> {
             fence: get_fence(from)?,
         });
     }
-    let intents = if with_intents {
-        get_intents(from)?
+    let (intents, leases) = if with_more {
+        get_more(from)?
     } else {
-        Vec::new()
+        (Vec::new(), Vec::new())
     };
     Ok(Change::Commit {
         domain,
         records,
         fences,
         intents,
+        leases,
     })
 }
 
-/// At least one intent: without any, an effect has the kind that has no place for them.
-fn get_intents(from: &mut Reader<'_>) -> Read<Vec<IntentChange>> {
-    let count = from.u32("number of intents")?;
-    from.valid((count > 0).then_some(()), "number of intents")?;
+/// At least one intent or lease: without any, an effect has the kind that has no place for them.
+fn get_more(from: &mut Reader<'_>) -> Read<(Vec<IntentChange>, Vec<LeaseChange>)> {
     let mut intents = Vec::new();
-    for _ in 0..count {
+    for _ in 0..from.u32("number of intents")? {
         let id = IntentId::new(from.short("intent")?).ok();
         let id = from.valid(id, "intent")?;
         let record = Arc::new(get_intent(from, &id)?);
         intents.push(IntentChange { id, record });
     }
-    Ok(intents)
+    let mut leases = Vec::new();
+    for _ in 0..from.u32("number of leases")? {
+        let guard = Guard::new(from.short("guard")?).ok();
+        let guard = from.valid(guard, "guard")?;
+        let record = Arc::new(get_lease(from)?);
+        leases.push(LeaseChange { guard, record });
+    }
+    let any = !intents.is_empty() || !leases.is_empty();
+    from.valid(any.then_some((intents, leases)), "an intent or a lease")
+}
+
+fn get_lease_clock(from: &mut Reader<'_>) -> Read<Change> {
+    let now_ms = from.u64("time on the lease clock")?;
+    let opened = match from.byte("0 or 1 for an opening")? {
+        0 => false,
+        1 => true,
+        _ => return from.wrong("0 or 1 for an opening"),
+    };
+    Ok(Change::LeaseClock { now_ms, opened })
 }

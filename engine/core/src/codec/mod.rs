@@ -6,6 +6,7 @@
 mod command;
 mod effect;
 mod intent;
+mod lease;
 mod read;
 mod receipt;
 mod row;
@@ -14,6 +15,7 @@ mod write;
 pub use command::encode_command;
 pub use effect::{decode_effect, encode_effect};
 pub use intent::{decode_intent, encode_intent};
+pub use lease::{decode_lease, encode_lease};
 pub use read::DecodeError;
 pub use row::{
     decode_domain, decode_fence, decode_record, encode_domain, encode_fence, encode_record,

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use super::lease::{get_cause, get_whole, put_cause, put_whole};
 use super::read::{Read, Reader};
 use super::row::{encode_fence, get_fence, get_revision};
 use super::write;
@@ -10,7 +11,7 @@ use crate::counters::{
 };
 use crate::intent::IntentStep;
 use crate::names::{DomainName, Guard, Key};
-use crate::receipt::{GuardReceipt, InputReceipt, Receipt, WriteReceipt};
+use crate::receipt::{GuardReceipt, InputReceipt, LeaseReceipt, Receipt, WriteReceipt};
 
 /// Appends a receipt, without the step that it is of: that is told by where it stands. It isn't a
 /// replayed one; it becomes that when it is given out.
@@ -51,6 +52,13 @@ pub(super) fn put_receipt(receipt: &Receipt, out: &mut Vec<u8>) {
         write::u64(out, written.metageneration.map_or(0, Metageneration::get));
         put_generation(written.previous, out);
     }
+    write::count(out, receipt.leases.len());
+    for leased in &receipt.leases {
+        write::short(out, leased.guard.as_bytes());
+        put_whole(&leased.lease, out);
+        put_cause(leased.ended.as_ref(), out);
+        put_cause(leased.replaced.as_ref(), out);
+    }
 }
 
 pub(super) fn get_receipt(from: &mut Reader<'_>, of: IntentStep) -> Read<Receipt> {
@@ -85,6 +93,16 @@ pub(super) fn get_receipt(from: &mut Reader<'_>, of: IntentStep) -> Read<Receipt
             previous: get_generation(from)?,
         });
     }
+    let mut leases = Vec::new();
+    for _ in 0..from.u32("number of leases")? {
+        let guard = Guard::new(from.short("guard")?).ok();
+        leases.push(LeaseReceipt {
+            guard: from.valid(guard, "guard")?,
+            lease: get_whole(from)?,
+            ended: get_cause(from)?,
+            replaced: get_cause(from)?,
+        });
+    }
     Ok(Receipt {
         destination,
         incarnation: Incarnation::new(number, mark),
@@ -94,6 +112,7 @@ pub(super) fn get_receipt(from: &mut Reader<'_>, of: IntentStep) -> Read<Receipt
         guards,
         inputs,
         writes,
+        leases,
         replayed: false,
         advisory_time_ms,
     })

@@ -12,7 +12,7 @@ use crate::counters::{
 use crate::domain::{Domain, DomainState, EpochEntry, EpochTable};
 use crate::metadata::Metadata;
 use crate::names::{DomainName, Holder, Value};
-use crate::policy::{Admission, GuardRule, HolderBinding, Policy};
+use crate::policy::{Admission, GuardRule, HolderBinding, Policy, Terms};
 use crate::record::Record;
 
 /// Appends a record.
@@ -104,12 +104,12 @@ pub(super) fn get_term(from: &mut Reader<'_>) -> Read<Term> {
     })
 }
 
-fn put_epoch(epoch: &Epoch, out: &mut Vec<u8>) {
+pub(super) fn put_epoch(epoch: &Epoch, out: &mut Vec<u8>) {
     write::u64(out, epoch.number().get());
     write::u64(out, epoch.mark().get());
 }
 
-fn get_epoch(from: &mut Reader<'_>) -> Read<Epoch> {
+pub(super) fn get_epoch(from: &mut Reader<'_>) -> Read<Epoch> {
     let number = EpochNumber::new(from.u64("epoch number")?);
     let number = from.valid(number, "epoch number")?;
     Ok(Epoch::new(number, EpochMark::new(from.u64("epoch mark")?)))
@@ -243,13 +243,35 @@ fn put_policy(policy: &Policy, out: &mut Vec<u8>) {
         Admission::Versioned => 1,
         Admission::Open => 2,
     });
-    out.push(match policy.holder_binding() {
+    let binding = match policy.holder_binding() {
         HolderBinding::None => 0,
         HolderBinding::Prefix => 1,
         HolderBinding::Exact => 2,
+    };
+    // What a policy says of leases stands there only if it isn't the default.
+    let of_leases = says_of_leases(policy);
+    out.push(if of_leases {
+        binding | OF_LEASES
+    } else {
+        binding
     });
     // Zero stands for "unlimited": it is no step.
     write::u64(out, policy.max_sequence_step().map_or(0, NonZeroU64::get));
+    if of_leases {
+        out.push(match policy.terms() {
+            Terms::External => 0,
+            Terms::Issued => 1,
+        });
+        out.push(u8::from(policy.strict()));
+        write::u64(out, policy.grace_ms());
+    }
+}
+
+/// Marks a holder binding behind whose policy stands what it says of leases.
+const OF_LEASES: u8 = 0x80;
+
+fn says_of_leases(policy: &Policy) -> bool {
+    policy.terms() != Terms::External || policy.strict() || policy.grace_ms() != 0
 }
 
 fn get_policy(from: &mut Reader<'_>) -> Read<Policy> {
@@ -270,7 +292,9 @@ fn get_policy(from: &mut Reader<'_>) -> Read<Policy> {
         2 => Admission::Open,
         _ => return from.wrong("admission"),
     };
-    let binding = match from.byte("holder binding")? {
+    let binding = from.byte("holder binding")?;
+    let of_leases = binding & OF_LEASES != 0;
+    let binding = match binding & !OF_LEASES {
         0 => HolderBinding::None,
         1 => HolderBinding::Prefix,
         2 => HolderBinding::Exact,
@@ -281,5 +305,23 @@ fn get_policy(from: &mut Reader<'_>) -> Read<Policy> {
     let policy = policy
         .with_admission(admission)
         .with_holder_binding(binding);
-    Ok(policy.with_max_sequence_step(step))
+    let policy = policy.with_max_sequence_step(step);
+    if !of_leases {
+        return Ok(policy);
+    }
+    let terms = match from.byte("terms")? {
+        0 => Terms::External,
+        1 => Terms::Issued,
+        _ => return from.wrong("terms"),
+    };
+    let strict = match from.byte("0 or 1 for strict")? {
+        0 => false,
+        1 => true,
+        _ => return from.wrong("0 or 1 for strict"),
+    };
+    let policy = policy.with_terms(terms).with_strict(strict);
+    let graced = policy.with_grace_ms(from.u64("grace")?).ok();
+    let policy = from.valid(graced, "grace")?;
+    // One form for one policy: without any of it, none of it stands there.
+    from.valid(says_of_leases(&policy).then_some(policy), "a say of leases")
 }

@@ -4,12 +4,14 @@
 use std::fmt::Debug;
 
 use highwater_core::codec::{
-    DecodeError, decode_domain, decode_effect, decode_fence, decode_intent, decode_record,
-    encode_domain, encode_effect, encode_fence, encode_intent, encode_record,
+    DecodeError, decode_domain, decode_effect, decode_fence, decode_intent, decode_lease,
+    decode_record, encode_domain, encode_effect, encode_fence, encode_intent, encode_lease,
+    encode_record,
 };
 use highwater_core::limits::{
     COMMIT_BYTES_MAX, EFFECT_BYTES_MAX, HOLDER_BYTES_MAX, INTENT_BYTES_MAX, INTENT_ID_BYTES_MAX,
-    INTENT_MUTATIONS_MAX, KEY_BYTES_MAX, MUTATIONS_MAX, OWNER_BYTES_MAX,
+    INTENT_MUTATIONS_MAX, KEY_BYTES_MAX, LEASE_CHANGE_BYTES_MAX, LEASE_MUTATIONS_MAX,
+    MUTATIONS_MAX, OWNER_BYTES_MAX,
 };
 use highwater_core::{Effect, FenceChange, Holder, IntentRecord, RecordChange};
 
@@ -50,6 +52,8 @@ fn frozen() -> Vec<(Vec<u8>, Again)> {
         Ok(out)
     };
     all.extend(golden::intents().into_iter().map(|(b, _)| (b, intent)));
+    let lease: Again = |bytes| again(decode_lease, encode_lease)(bytes);
+    all.extend(golden::leases().into_iter().map(|(b, _)| (b, lease)));
     all.extend(golden::domains().into_iter().map(|(b, _)| (b, domain)));
     all.extend(golden::effects().into_iter().map(|(b, ..)| (b, effect)));
     all
@@ -73,6 +77,7 @@ fn frozen_rows_are_read_and_written_to_the_byte() {
     both_ways(golden::records(), decode_record, encode_record);
     both_ways(golden::fences(), decode_fence, encode_fence);
     both_ways(golden::domains(), decode_domain, encode_domain);
+    both_ways(golden::leases(), decode_lease, encode_lease);
     let decode = |bytes: &[u8]| decode_intent(&raw::intent(golden::INTENT), bytes);
     both_ways(golden::intents(), decode, encode_intent);
 }
@@ -207,6 +212,10 @@ fn generated_rows_are_read_as_they_were_written() {
         out.clear();
         encode_domain(&domain, &mut out);
         assert_eq!(decode_domain(&out), Ok(domain));
+        let lease = generate::lease(&mut chance);
+        out.clear();
+        encode_lease(&lease, &mut out);
+        assert_eq!(decode_lease(&out), Ok(lease));
     }
 }
 
@@ -216,10 +225,10 @@ fn what_has_no_intents_has_no_list_of_them() {
     let (mut bytes, ..) = golden::effects().remove(0);
     let list = bytes.windows(2).position(|two| two == [0, 2]).unwrap() - 2;
     bytes.truncate(list);
-    bytes.extend([0; 4]);
+    bytes.extend([0; 8]);
     assert_eq!(
         decode_effect(&bytes).unwrap_err().expected,
-        "number of intents"
+        "an intent or a lease"
     );
     let id = raw::intent(golden::INTENT);
     let (_, mut record) = golden::intents().remove(0);
@@ -239,6 +248,46 @@ fn what_has_no_intents_has_no_list_of_them() {
         decode_intent(&id, &encoded(&record)).unwrap_err().expected,
         "at most 64 steps"
     );
+}
+
+/// A row of leases has 1 to 8 terms, in rising order.
+#[test]
+fn terms_of_grants_are_few_and_in_order() {
+    let with = |sequences: &[u64]| {
+        let (mut bytes, _) = golden::leases().remove(1);
+        let behind = bytes.split_off(17 + 11);
+        bytes.truncate(16);
+        bytes.push(u8::try_from(sequences.len()).unwrap());
+        for sequence in sequences {
+            bytes.extend(sequence.to_be_bytes());
+            bytes.extend([0, 1, b'a']);
+        }
+        bytes.extend(behind);
+        decode_lease(&bytes).map(|record| record.grants.len())
+    };
+    assert_eq!(with(&[1, 2, 3, 4, 5, 6, 7, 8]), Ok(8));
+    for wrong in [&[][..], &[2, 1], &[2, 2], &[1, 2, 3, 4, 5, 6, 7, 8, 9]] {
+        assert!(with(wrong).is_err(), "{wrong:?}");
+    }
+}
+
+/// A policy that says nothing of leases has the form that it had before there were any.
+#[test]
+fn a_say_of_leases_that_says_nothing_is_refused() {
+    let (bytes, _) = golden::domains().remove(0);
+    let binding = bytes.iter().position(|byte| *byte == 0x82).unwrap();
+    let with = |say: [u8; 10]| {
+        let mut bytes = bytes.clone();
+        bytes[binding + 9..binding + 19].copy_from_slice(&say);
+        decode_domain(&bytes).map(|_| ())
+    };
+    assert!(with([0, 0, 0, 0, 0, 0, 0, 0, 0, 1]).is_ok());
+    assert!(with([0, 1, 0, 0, 0, 0, 0, 0, 0, 0]).is_ok());
+    assert!(with([1, 0, 0, 0, 0, 0, 0, 0, 0, 0]).is_ok());
+    assert!(with([0; 10]).is_err());
+    assert!(with([2, 0, 0, 0, 0, 0, 0, 0, 0, 1]).is_err());
+    assert!(with([0, 2, 0, 0, 0, 0, 0, 0, 0, 1]).is_err());
+    assert!(with([0, 0, 0xFF, 0, 0, 0, 0, 0, 0, 1]).is_err());
 }
 
 /// Sets of labels have one order, and a label stands once.
@@ -290,5 +339,12 @@ fn the_largest_effect_is_within_its_bound() {
     // Each intent: its id, its record, and the name of an owner.
     let intent = 2 + INTENT_ID_BYTES_MAX + INTENT_BYTES_MAX + 2 + OWNER_BYTES_MAX + 8;
     let header = header + (INTENT_MUTATIONS_MAX + 1) * intent;
+    // Each lease: its guard, its record at its longest, and the fence that it may raise.
+    let (guard, holder) = (2 + KEY_BYTES_MAX, 2 + HOLDER_BYTES_MAX);
+    let times = 4 * 8;
+    let end = 1 + 2 + OWNER_BYTES_MAX + 24 + holder + times + 16;
+    let record = 16 + 1 + 8 * (8 + holder) + 1 + times + end + 8;
+    assert!(guard + record + guard + 24 + holder <= LEASE_CHANGE_BYTES_MAX);
+    let header = header + 4 + LEASE_MUTATIONS_MAX * LEASE_CHANGE_BYTES_MAX;
     assert!(header + MUTATIONS_MAX * per_mutation + COMMIT_BYTES_MAX <= EFFECT_BYTES_MAX);
 }

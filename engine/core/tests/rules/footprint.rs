@@ -138,7 +138,7 @@ fn a_footprint_names_exactly_the_rows_of_its_request() {
 #[test]
 fn a_read_needs_the_fences_of_its_guards() {
     let read = crate::reads::read(&["k", "j", "k"], auth(1, MARK, 1, "a"));
-    let footprint = Footprint::of_read(&read);
+    let footprint = Footprint::of_read(&read, &Policy::default());
     let guards: Vec<_> = footprint.guards.iter().map(AsRef::<[u8]>::as_ref).collect();
     assert_eq!(guards, [b"j", b"k"]);
     assert!(footprint.keys.is_empty() && footprint.prefixes.is_empty());

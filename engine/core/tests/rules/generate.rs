@@ -1,8 +1,11 @@
 //! Chance that can be repeated: a seeded generator, and values made from it.
 
+use std::sync::Arc;
+
 use highwater_core::{
-    Admission, Domain, DomainId, DomainName, DomainState, EpochEntry, EpochTable, Fence,
-    Generation, GuardRule, Holder, HolderBinding, Metadata, Metageneration, Policy, Record, Value,
+    Admission, Domain, DomainId, DomainName, DomainState, EndCause, EpochEntry, EpochTable, Fence,
+    Generation, Grant, GuardRule, Holder, HolderBinding, Lease, LeaseEnd, LeaseId, LeaseRecord,
+    Metadata, Metageneration, Owner, Policy, Record, Sequence, Term, Terms, Ttl, Value,
 };
 
 use crate::raw;
@@ -107,6 +110,63 @@ pub(crate) fn policy(chance: &mut Chance) -> Policy {
         .with_admission(chance.pick(&admissions))
         .with_holder_binding(chance.pick(&bindings))
         .with_max_sequence_step(step.and_then(std::num::NonZeroU64::new))
+        .with_terms(chance.pick(&[Terms::External, Terms::Issued]))
+        .with_strict(chance.one_in(2))
+        .with_grace_ms(chance.pick(&[0, 1, 604_800_000]))
+        .unwrap()
+}
+
+fn a_lease(chance: &mut Chance, term: Term) -> Lease {
+    let milliseconds = 100 + chance.next() % 1_000_000;
+    Lease {
+        id: LeaseId::new(chance.revision()).unwrap(),
+        term,
+        holder: fence(chance).holder,
+        ttl: Ttl::new(milliseconds).unwrap(),
+        renewed_at: raw::revision(chance.revision()),
+        renewed_clock_ms: chance.next(),
+    }
+}
+
+/// A row of leases; its numbers needn't fit each other.
+pub(crate) fn lease(chance: &mut Chance) -> LeaseRecord {
+    let by = Owner::new("ops").unwrap();
+    let causes = [
+        EndCause::Expired,
+        EndCause::Released,
+        EndCause::Revoked { by },
+        EndCause::Superseded,
+        EndCause::EpochTransition,
+        EndCause::Restore,
+    ];
+    let epoch = raw::epoch(chance.number(), chance.next());
+    let count = 1 + u64::try_from(chance.below(8)).unwrap();
+    let grants: Vec<Grant> = (1..=count)
+        .map(|number| Grant {
+            sequence: Sequence::new(number * 3).unwrap(),
+            holder: fence(chance).holder,
+        })
+        .collect();
+    let last = grants.last().unwrap().clone();
+    let sequence = last.sequence;
+    let held = Lease {
+        holder: last.holder,
+        ..a_lease(chance, Term { epoch, sequence })
+    };
+    let term = fence(chance).term;
+    let end = LeaseEnd {
+        lease: Arc::new(a_lease(chance, term)),
+        cause: chance.pick(&causes),
+        at: raw::revision(chance.revision()),
+        clock_ms: chance.next(),
+    };
+    LeaseRecord {
+        epoch,
+        grants,
+        current: chance.one_in(2).then(|| Arc::new(held)),
+        last_end: chance.one_in(2).then_some(end),
+        changed_at: raw::revision(chance.revision()),
+    }
 }
 
 pub(crate) fn domain(chance: &mut Chance) -> Domain {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use highwater_core::{
     Admission, Authority, Binding, Change, Configuration, DestinationId, Digest, Domain, DomainId,
-    DomainName, DomainState, Ending, EpochEntry, EpochTable, Fence, FenceChange, Generation,
-    GuardReceipt, GuardRule, Holder, HolderBinding, Input, InputName, InputReceipt, IntentChange,
-    IntentRecord, IntentState, IntentStep, Metadata, Metageneration, Owner, Policy, Receipt,
-    Record, RecordChange, Step, StepRecord, Term, Value, Work, WriteReceipt,
+    DomainName, DomainState, EndCause, Ending, EpochEntry, EpochTable, Fence, FenceChange,
+    Generation, Grant, GuardReceipt, GuardRule, Holder, HolderBinding, Input, InputName,
+    InputReceipt, IntentChange, IntentRecord, IntentState, IntentStep, Lease, LeaseChange,
+    LeaseEnd, LeaseId, LeaseReceipt, LeaseRecord, Metadata, Metageneration, Owner, Policy, Receipt,
+    Record, RecordChange, Sequence, Step, StepRecord, Term, Terms, Ttl, Value, Work, WriteReceipt,
 };
 
 use crate::raw;
@@ -72,7 +73,18 @@ pub(crate) fn domains() -> Vec<(Vec<u8>, Domain)> {
         state: DomainState::RecoveryRequired,
         ..plain.clone()
     };
+    let issued = Domain {
+        policy: plain
+            .policy
+            .with_holder_binding(HolderBinding::Exact)
+            .with_terms(Terms::Issued)
+            .with_strict(true)
+            .with_grace_ms(10_000)
+            .unwrap(),
+        ..plain.clone()
+    };
     vec![
+        (frozen!("domain-issued"), issued),
         (frozen!("domain"), jobs()),
         (frozen!("domain-plain"), plain),
         (frozen!("domain-single"), single),
@@ -115,7 +127,94 @@ pub(crate) fn intents() -> Vec<(Vec<u8>, IntentRecord)> {
         steps: Vec::new(),
         changed_at: raw::revision(R + 9),
     };
-    vec![(frozen!("intent"), full), (frozen!("intent-plain"), plain)]
+    let mut leasing = receipt(1, R + 10);
+    leasing.leases = lease_receipts();
+    let leased = IntentRecord {
+        state: IntentState::Open,
+        binding: None,
+        steps: vec![Arc::new(step(1, leasing))],
+        changed_at: raw::revision(R + 10),
+    };
+    vec![
+        (frozen!("intent"), full),
+        (frozen!("intent-plain"), plain),
+        (frozen!("intent-leases"), leased),
+    ]
+}
+
+/// The two leases of the frozen rows.
+fn two_leases() -> [Arc<Lease>; 2] {
+    let current = Lease {
+        id: LeaseId::new(R + 7).unwrap(),
+        term: term(42),
+        holder: Holder::new("worker-a").unwrap(),
+        ttl: Ttl::new(30_000).unwrap(),
+        renewed_at: raw::revision(R + 8),
+        renewed_clock_ms: 0x0102_0304_0506_0708,
+    };
+    let ended = Lease {
+        id: LeaseId::new(R + 5).unwrap(),
+        term: term(41),
+        holder: Holder::new([0x00, 0xFF]).unwrap(),
+        ttl: Ttl::new(100).unwrap(),
+        renewed_at: raw::revision(R + 6),
+        renewed_clock_ms: 9,
+    };
+    [Arc::new(current), Arc::new(ended)]
+}
+
+fn revoked() -> EndCause {
+    let by = Owner::new("ops").unwrap();
+    EndCause::Revoked { by }
+}
+
+fn lease_receipts() -> Vec<LeaseReceipt> {
+    let [current, ended] = two_leases();
+    vec![
+        LeaseReceipt {
+            guard: raw::guard(b"job-7"),
+            lease: current,
+            ended: None,
+            replaced: Some(EndCause::Expired),
+        },
+        LeaseReceipt {
+            guard: raw::guard(b"job-8"),
+            lease: ended,
+            ended: Some(revoked()),
+            replaced: None,
+        },
+    ]
+}
+
+pub(crate) fn leases() -> Vec<(Vec<u8>, LeaseRecord)> {
+    let [current, ended] = two_leases();
+    let grant = |lease: &Lease| Grant {
+        sequence: lease.term.sequence,
+        holder: lease.holder.clone(),
+    };
+    let full = LeaseRecord {
+        epoch: current.term.epoch,
+        grants: vec![grant(&ended), grant(&current)],
+        current: Some(current),
+        last_end: Some(LeaseEnd {
+            lease: ended,
+            cause: revoked(),
+            at: raw::revision(R + 7),
+            clock_ms: 10,
+        }),
+        changed_at: raw::revision(R + 8),
+    };
+    let plain = LeaseRecord {
+        epoch: raw::epoch(1, 0x11),
+        grants: vec![Grant {
+            sequence: Sequence::new(1).unwrap(),
+            holder: Holder::new("a").unwrap(),
+        }],
+        current: None,
+        last_end: None,
+        changed_at: raw::revision(R + 5),
+    };
+    vec![(frozen!("lease"), full), (frozen!("lease-plain"), plain)]
 }
 
 fn step(number: u32, receipt: Receipt) -> StepRecord {
@@ -140,6 +239,7 @@ fn receipt(number: u32, revision: u64) -> Receipt {
         guards: Vec::new(),
         inputs: Vec::new(),
         writes: Vec::new(),
+        leases: Vec::new(),
         replayed: false,
         advisory_time_ms: None,
     }
@@ -207,25 +307,28 @@ pub(crate) fn effects() -> Vec<(Vec<u8>, u64, Change)> {
             raise(b"job-7", fence(u64::MAX - 1, &[0x00, 0xFF])),
         ],
         intents: Vec::new(),
+        leases: Vec::new(),
     };
     let nothing = Change::Commit {
         domain: DomainId::new(1).unwrap(),
         records: Vec::new(),
         fences: Vec::new(),
         intents: Vec::new(),
+        leases: Vec::new(),
     };
     let change = |id: &[u8], record| IntentChange {
         id: raw::intent(id),
         record: Arc::new(record),
     };
-    let [(_, full), (_, plain)] = intents().try_into().unwrap();
+    let [(_, full), (_, plain), _] = intents().try_into().unwrap();
     let noted = Change::Commit {
         domain: DomainId::new(3).unwrap(),
         records: Vec::new(),
         fences: Vec::new(),
         intents: vec![change(b"a", plain), change(INTENT, full)],
+        leases: Vec::new(),
     };
-    vec![
+    let mut all = vec![
         (frozen!("effect-intents"), R + 9, noted),
         (frozen!("effect-genesis"), 2 * R, genesis),
         (
@@ -235,6 +338,29 @@ pub(crate) fn effects() -> Vec<(Vec<u8>, u64, Change)> {
         ),
         (frozen!("effect-commit"), R + 7, commit),
         (frozen!("effect-nothing"), R + 8, nothing),
+    ];
+    all.extend(effects_on_leases());
+    all
+}
+
+fn effects_on_leases() -> [(Vec<u8>, u64, Change); 3] {
+    let leased = |guard: &[u8], record| LeaseChange {
+        guard: raw::guard(guard),
+        record: Arc::new(record),
+    };
+    let [(_, held), (_, free)] = leases().try_into().unwrap();
+    let leasing = Change::Commit {
+        domain: DomainId::new(3).unwrap(),
+        records: Vec::new(),
+        fences: Vec::new(),
+        intents: Vec::new(),
+        leases: vec![leased(b"job-7", held), leased(b"job-8", free)],
+    };
+    let clock = |now_ms, opened| Change::LeaseClock { now_ms, opened };
+    [
+        (frozen!("effect-leases"), R + 10, leasing),
+        (frozen!("effect-clock"), R + 11, clock(5_000, false)),
+        (frozen!("effect-opening"), R + 12, clock(5_001, true)),
     ]
 }
 

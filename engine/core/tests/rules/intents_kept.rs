@@ -54,6 +54,7 @@ fn effect(intents: &[(&str, IntentRecord)]) -> Effect {
         out.extend(id.as_bytes());
         encode_intent(record, &mut out);
     }
+    out.extend([0; 4]);
     decode_effect(&out).unwrap()
 }
 

@@ -25,6 +25,18 @@ mod intents_kept;
 #[cfg(test)]
 mod invariants;
 #[cfg(test)]
+mod lease_clock;
+#[cfg(test)]
+mod lease_oracle;
+#[cfg(test)]
+mod lease_twin;
+#[cfg(test)]
+mod lease_worlds;
+#[cfg(test)]
+mod leases;
+#[cfg(test)]
+mod leases_kept;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod oracle;

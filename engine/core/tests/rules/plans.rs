@@ -43,7 +43,7 @@ impl Model {
             let guards: usize = s.guards.iter().map(guard).sum();
             let inputs: usize = s.inputs.iter().map(|i| 2 + i.0.len() + 8).sum();
             let writes: usize = s.writes.iter().map(|w| 2 + w.0.len() + 24).sum();
-            32 + 26 + 2 + "d".len() + 8 + 1 + 12 + guards + inputs + writes
+            32 + 26 + 2 + "d".len() + 8 + 1 + 16 + guards + inputs + writes
         };
         let owner = plan
             .owner

@@ -50,11 +50,17 @@ fn entry(reason: &Reason) -> (Rule, &'static str, bool) {
         Reason::IntentClosed { .. } => (R8, "IntentClosed", false),
         Reason::UnknownIntent => (R8, "UnknownIntent", false),
         Reason::IntentExhausted { .. } => (R9, "IntentExhausted", false),
+        Reason::UnknownTerm { .. } => (R7, "UnknownTerm", true),
+        Reason::NotLeased { .. } => (R7, "NotLeased", true),
+        Reason::LeaseHeld { .. } => (R8, "LeaseHeld", false),
+        Reason::LeaseDelayed { .. } => (R8, "LeaseDelayed", false),
+        Reason::LeaseGone { .. } => (R8, "LeaseGone", true),
+        Reason::SequenceExhausted => (R9, "SequenceExhausted", false),
     }
 }
 
 /// How many codes [`entry`] knows.
-const CODES: usize = 27;
+const CODES: usize = 33;
 
 /// One rejection of each reason, each from the core itself.
 fn every_rejection() -> Vec<Rejection> {
@@ -84,6 +90,7 @@ fn every_rejection() -> Vec<Rejection> {
     other.name = highwater_core::DomainName::new("other").unwrap();
     let view = highwater_core::View::new(*case.twin.state.destination(), None);
     all.push(*highwater_core::create_domain(&view, 1_024, &other).unwrap_err());
+    all.extend(crate::leases::rejections());
     all
 }
 

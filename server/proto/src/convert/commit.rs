@@ -56,7 +56,14 @@ impl ToWire for Mutation {
             Self::Advance { guard } => Kind::Advance(v1::Advance {
                 guard: guard.to_wire(),
             }),
-            Self::BindIntent { .. } | Self::CloseIntent { .. } | Self::SuspendIntent { .. } => {
+            Self::BindIntent { .. }
+            | Self::CloseIntent { .. }
+            | Self::SuspendIntent { .. }
+            | Self::Acquire { .. }
+            | Self::Renew { .. }
+            | Self::Release { .. }
+            | Self::Revoke { .. }
+            | Self::Expire { .. } => {
                 return v1::Mutation { kind: None };
             }
         };
@@ -82,8 +89,8 @@ impl FromWire<v1::Commit> for Commit {
 }
 
 /// The caller isn't written: a request can't say who sends it. The wire has no place for intents
-/// yet: a commit for one, or one that changes one, is written with a mutation of no kind, which
-/// every server refuses.
+/// and leases yet: a commit for an intent, or one that changes an intent or a lease, is written
+/// with a mutation of no kind, which every server refuses.
 impl ToWire for Commit {
     type Wire = v1::Commit;
 

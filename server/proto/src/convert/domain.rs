@@ -97,8 +97,11 @@ impl ToWire for Policy {
             HolderBinding::Prefix => v1::HolderBinding::Prefix,
             HolderBinding::Exact => v1::HolderBinding::Exact,
         };
+        // The wire has no place for what a policy says of leases yet; without a guard rule it is
+        // refused, where without them it would be another policy.
+        let of_leases = self.judges_by_leases() || self.grace_ms() != 0;
         v1::Policy {
-            guard: Some(self.guard().to_wire()),
+            guard: (!of_leases).then(|| self.guard().to_wire()),
             admission: i32::from(admission),
             holder_binding: i32::from(binding),
             max_sequence_step: self.max_sequence_step().map_or(0, NonZeroU64::get),

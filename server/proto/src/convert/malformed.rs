@@ -52,6 +52,10 @@ impl ToWire for Malformed {
             Self::Policy(PolicyError::Depth { depth }) => {
                 counted(Kind::GuardDepth, usize::from(*depth), 0)
             }
+            Self::Policy(PolicyError::Grace { grace_ms }) => v1::Malformed {
+                count: *grace_ms,
+                ..of(Kind::Grace)
+            },
             Self::Missing { what } => about(Kind::Missing, what),
             Self::Number { what } => about(Kind::Number, what),
             Self::Empty => of(Kind::Empty),
@@ -118,6 +122,9 @@ impl FromWire<v1::Malformed> for Malformed {
             Kind::DuplicateLabel => Self::Metadata(MetadataError::DuplicateLabel),
             Kind::GuardDepth => Self::Policy(PolicyError::Depth {
                 depth: u8::try_from(wire.count).map_err(|_| unknown)?,
+            }),
+            Kind::Grace => Self::Policy(PolicyError::Grace {
+                grace_ms: wire.count,
             }),
             Kind::Missing => Self::Missing { what },
             Kind::Number => Self::Number { what },

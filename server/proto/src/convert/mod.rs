@@ -8,6 +8,7 @@ mod commit;
 mod condition;
 mod domain;
 mod intent;
+mod lease;
 mod malformed;
 mod observed;
 pub mod parts;

@@ -28,11 +28,12 @@ impl FromWire<v1::Observed> for Observed {
             changed_at: revision_or_none(wire.changed_at)?,
             digest: digest.map(Digest::new),
             intent: None,
+            lease: None,
         })
     }
 }
 
-/// Of the record of an intent the wire says nothing: none can be asked for over it.
+/// Of the records of intents and leases the wire says nothing: neither can be asked for over it.
 impl ToWire for Observed {
     type Wire = v1::Observed;
 

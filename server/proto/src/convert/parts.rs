@@ -49,6 +49,7 @@ parts! {
     INTENT = "intent";
     KEY = "key";
     KEYS = "keys";
+    LEASE = "lease";
     MALFORMED = "malformed part";
     METAGENERATION = "metageneration";
     MUTATION = "mutation";

@@ -23,13 +23,14 @@ impl FromWire<v1::Receipt> for Receipt {
             guards: answered(wire.guards)?,
             inputs: answered(wire.inputs)?,
             writes: answered(wire.writes)?,
+            leases: Vec::new(),
             replayed: wire.replayed,
             advisory_time_ms: wire.advisory_time_ms,
         })
     }
 }
 
-/// Of a step of an intent the wire says nothing: none can be asked for over it.
+/// Of a step of an intent, and of leases, the wire says nothing: neither can be asked for over it.
 impl ToWire for Receipt {
     type Wire = v1::Receipt;
 

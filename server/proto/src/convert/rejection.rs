@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use highwater_core::{Authority, Malformed, Reason, Rejection, Revision, Unavailable};
 
-use super::{FromWire, ToWire, intent, parts, required};
+use super::{FromWire, ToWire, intent, lease, parts, required};
 use crate::v1;
 use crate::v1::Code;
 
@@ -39,6 +39,12 @@ pub const fn code_of(reason: &Reason) -> Code {
         Reason::IntentClosed { .. } => Code::IntentClosed,
         Reason::UnknownIntent => Code::UnknownIntent,
         Reason::IntentExhausted { .. } => Code::IntentExhausted,
+        Reason::LeaseHeld { .. } => Code::LeaseHeld,
+        Reason::LeaseDelayed { .. } => Code::LeaseDelayed,
+        Reason::LeaseGone { .. } => Code::LeaseGone,
+        Reason::UnknownTerm { .. } => Code::UnknownTerm,
+        Reason::NotLeased { .. } => Code::NotLeased,
+        Reason::SequenceExhausted => Code::SequenceExhausted,
     }
 }
 
@@ -65,7 +71,8 @@ impl ToWire for Rejection {
             | Reason::UnknownEpoch { presented }
             | Reason::StaleTerm { presented }
             | Reason::HolderConflict { presented }
-            | Reason::WrongHolder { presented } => wire.presented = Some(presented.to_wire()),
+            | Reason::WrongHolder { presented }
+            | Reason::UnknownTerm { presented } => wire.presented = Some(presented.to_wire()),
             Reason::SequenceJump {
                 presented,
                 step,
@@ -95,7 +102,15 @@ impl ToWire for Rejection {
             | Reason::PreconditionRequired
             | Reason::RevisionExhausted
             | Reason::MetagenerationExhausted
+            | Reason::SequenceExhausted
             | Reason::UnknownIntent => {}
+            Reason::NotLeased { presented, .. } => {
+                wire.presented = Some(presented.to_wire());
+                wire.lease = Some(lease::to_wire(&self.reason));
+            }
+            Reason::LeaseHeld { .. } | Reason::LeaseDelayed { .. } | Reason::LeaseGone { .. } => {
+                wire.lease = Some(lease::to_wire(&self.reason));
+            }
             Reason::IntentConflict(_)
             | Reason::IntentClosed { .. }
             | Reason::IntentExhausted { .. } => wire.intent = Some(intent::to_wire(&self.reason)),
@@ -118,6 +133,11 @@ fn intent_of(wire: Option<v1::IntentReason>) -> Result<v1::IntentReason, Malform
     })
 }
 
+fn lease_of(wire: Option<v1::LeaseReason>) -> Result<v1::LeaseReason, Malformed> {
+    wire.ok_or(Malformed::Missing { what: parts::LEASE })
+}
+
+#[expect(clippy::too_many_lines, reason = "a table: one entry for each reason")]
 fn reason(wire: v1::Rejection) -> Result<Reason, Malformed> {
     let code = Code::try_from(wire.code).map_err(|_| Malformed::Number { what: parts::CODE })?;
     Ok(match code {
@@ -171,6 +191,21 @@ fn reason(wire: v1::Rejection) -> Result<Reason, Malformed> {
         Code::IntentClosed => intent::closed(&intent_of(wire.intent)?)?,
         Code::UnknownIntent => Reason::UnknownIntent,
         Code::IntentExhausted => intent::exhausted(&intent_of(wire.intent)?),
+        Code::LeaseHeld => Reason::LeaseHeld {
+            remaining_ms: lease_of(wire.lease)?.remaining_ms,
+        },
+        Code::LeaseDelayed => Reason::LeaseDelayed {
+            remaining_ms: lease_of(wire.lease)?.remaining_ms,
+        },
+        Code::LeaseGone => lease::gone(&lease_of(wire.lease)?)?,
+        Code::UnknownTerm => Reason::UnknownTerm {
+            presented: presented(wire.presented)?,
+        },
+        Code::NotLeased => Reason::NotLeased {
+            presented: presented(wire.presented)?,
+            ended: lease::cause(&lease_of(wire.lease)?)?,
+        },
+        Code::SequenceExhausted => Reason::SequenceExhausted,
     })
 }
 

@@ -117,7 +117,7 @@ fn a_condition_or_mutation_of_no_known_kind_is_refused() {
 
 /// The wire has no place for intents: what is sent in their stead is refused, never run without.
 #[test]
-fn a_commit_about_an_intent_is_refused_by_whoever_reads_it() {
+fn a_commit_about_an_intent_or_a_lease_is_refused_by_whoever_reads_it() {
     let commit = || {
         let key = Key::new("k").unwrap();
         let value = highwater_core::Value::new("v").unwrap();
@@ -126,7 +126,9 @@ fn a_commit_about_an_intent_is_refused_by_whoever_reads_it() {
     assert!(Commit::from_wire(commit().to_wire()).is_ok());
     let id = || highwater_core::IntentId::new("i").unwrap();
     let owner = highwater_core::Owner::new("o").unwrap();
-    let work = highwater_core::Work::under(highwater_core::Guard::new("k").unwrap());
+    let guard = || highwater_core::Guard::new("k").unwrap();
+    let work = highwater_core::Work::under(guard());
+    let lease = highwater_core::LeaseId::new(u64::MAX).unwrap();
     let changes = [
         Mutation::BindIntent { intent: id(), work },
         Mutation::CloseIntent {
@@ -137,8 +139,33 @@ fn a_commit_about_an_intent_is_refused_by_whoever_reads_it() {
         Mutation::SuspendIntent {
             intent: id(),
             guard: None,
-            owner,
+            owner: owner.clone(),
             review_at_ms: 0,
+        },
+        Mutation::Acquire {
+            guard: guard(),
+            holder: highwater_core::Holder::new("h").unwrap(),
+            ttl: highwater_core::Ttl::new(1_000).unwrap(),
+            seal: true,
+            supersede: false,
+        },
+        Mutation::Renew {
+            guard: guard(),
+            lease,
+            ttl: None,
+        },
+        Mutation::Release {
+            guard: guard(),
+            lease,
+        },
+        Mutation::Revoke {
+            guard: guard(),
+            lease: None,
+            by: owner,
+        },
+        Mutation::Expire {
+            guard: guard(),
+            lease,
         },
     ];
     let step = commit().for_intent(id(), highwater_core::Step::FIRST);

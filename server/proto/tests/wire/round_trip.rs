@@ -122,6 +122,7 @@ fn receipt() -> Receipt {
                 previous: None,
             },
         ],
+        leases: Vec::new(),
         replayed: true,
         advisory_time_ms: Some(0),
     }

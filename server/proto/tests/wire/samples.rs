@@ -3,10 +3,10 @@
 use std::num::NonZeroU64;
 
 use highwater_core::{
-    Authority, Condition, DestinationId, Digest, Ending, EpochMark, Generation, Guard, Incarnation,
-    IncarnationMark, IncarnationNumber, IntentConflict, IntentId, IntentState, Key, Malformed,
-    Metadata, MetadataError, Metageneration, Mutation, NameError, Observed, Owner, PolicyError,
-    Prefix, Reason, Rejection, Revision, Step, Unavailable, Value,
+    Authority, Condition, DestinationId, Digest, EndCause, Ending, EpochMark, Generation, Guard,
+    Incarnation, IncarnationMark, IncarnationNumber, IntentConflict, IntentId, IntentState, Key,
+    LeaseId, Malformed, Metadata, MetadataError, Metageneration, Mutation, NameError, Observed,
+    Owner, PolicyError, Prefix, Reason, Rejection, Revision, Step, Unavailable, Value,
 };
 
 pub(crate) fn key(bytes: &[u8]) -> Key {
@@ -131,6 +131,7 @@ pub(crate) fn malformed() -> Vec<Malformed> {
         Malformed::Metadata(MetadataError::LabelValue { bytes: 1_025 }),
         Malformed::Metadata(MetadataError::DuplicateLabel),
         Malformed::Policy(PolicyError::Depth { depth: 33 }),
+        Malformed::Policy(PolicyError::Grace { grace_ms: u64::MAX }),
         Malformed::Missing { what: "epoch mark" },
         Malformed::Number { what: "sequence" },
         Malformed::Empty,
@@ -197,8 +198,47 @@ fn next_reason(reason: &Reason) -> Option<Reason> {
         },
         Reason::IntentClosed { .. } => Reason::UnknownIntent,
         Reason::UnknownIntent => Reason::IntentExhausted { bytes: 9, max: 8 },
-        Reason::IntentExhausted { .. } => return None,
+        Reason::IntentExhausted { .. } => Reason::LeaseHeld { remaining_ms: 7 },
+        Reason::LeaseHeld { .. } => Reason::LeaseDelayed {
+            remaining_ms: u64::MAX,
+        },
+        Reason::LeaseDelayed { .. } => Reason::LeaseGone {
+            lease: None,
+            ended: None,
+        },
+        Reason::LeaseGone { .. } => Reason::UnknownTerm { presented },
+        Reason::UnknownTerm { .. } => Reason::NotLeased {
+            presented,
+            ended: None,
+        },
+        Reason::NotLeased { .. } => Reason::SequenceExhausted,
+        Reason::SequenceExhausted => return None,
     })
+}
+
+/// What is said of leases, in each of its forms.
+fn leases() -> Vec<Reason> {
+    let by = Owner::new([0xff; 256]).unwrap();
+    let causes = [
+        EndCause::Expired,
+        EndCause::Released,
+        EndCause::Revoked { by },
+        EndCause::Superseded,
+        EndCause::EpochTransition,
+        EndCause::Restore,
+    ];
+    let lease = LeaseId::new(u64::MAX);
+    let gone = |ended: &EndCause| Reason::LeaseGone {
+        lease,
+        ended: Some(ended.clone()),
+    };
+    let unleased = |ended: &EndCause| Reason::NotLeased {
+        presented: extreme_authority(),
+        ended: Some(ended.clone()),
+    };
+    let mut reasons: Vec<Reason> = causes.iter().map(gone).collect();
+    reasons.extend(causes.iter().map(unleased));
+    reasons
 }
 
 /// What is said of intents, in each of its forms.
@@ -240,6 +280,7 @@ pub(crate) fn reasons() -> Vec<Reason> {
     };
     reasons.extend(conditions().into_iter().map(implied));
     reasons.extend(intents());
+    reasons.extend(leases());
     reasons
 }
 
@@ -259,6 +300,7 @@ pub(crate) fn observed_little() -> Observed {
         changed_at: None,
         digest: None,
         intent: None,
+        lease: None,
     }
 }
 

@@ -10,7 +10,7 @@ use tonic_types::StatusExt;
 use crate::samples::rejections;
 
 /// The codes as the contract's page on rejections lists them.
-const CODES: [(&str, Code); 27] = [
+const CODES: [(&str, Code); 33] = [
     ("Malformed", Code::InvalidArgument),
     ("WrongDestination", Code::FailedPrecondition),
     ("UnknownDomain", Code::NotFound),
@@ -38,6 +38,12 @@ const CODES: [(&str, Code); 27] = [
     ("IntentClosed", Code::AlreadyExists),
     ("UnknownIntent", Code::NotFound),
     ("IntentExhausted", Code::ResourceExhausted),
+    ("LeaseHeld", Code::Aborted),
+    ("LeaseDelayed", Code::Aborted),
+    ("LeaseGone", Code::FailedPrecondition),
+    ("UnknownTerm", Code::FailedPrecondition),
+    ("NotLeased", Code::FailedPrecondition),
+    ("SequenceExhausted", Code::ResourceExhausted),
 ];
 
 fn code_of(rejection: &Rejection) -> Code {

@@ -28,6 +28,7 @@ fn rejection(reason: Reason) -> Rejection {
             changed_at: None,
             digest: None,
             intent: None,
+            lease: None,
         },
     }
 }
@@ -56,9 +57,20 @@ fn table() -> Vec<(Reason, u8)> {
                 presented: presented.clone(),
             },
             Reason::SequenceJump {
-                presented,
+                presented: presented.clone(),
                 step: one,
                 max: one,
+            },
+            Reason::LeaseGone {
+                lease: None,
+                ended: None,
+            },
+            Reason::UnknownTerm {
+                presented: presented.clone(),
+            },
+            Reason::NotLeased {
+                presented,
+                ended: None,
             },
             Reason::WrongDestination,
         ]
@@ -114,6 +126,9 @@ fn table() -> Vec<(Reason, u8)> {
         ),
         (Reason::UnknownIntent, 1),
         (Reason::IntentExhausted { bytes: 9, max: 8 }, 1),
+        (Reason::LeaseHeld { remaining_ms: 9 }, 4),
+        (Reason::LeaseDelayed { remaining_ms: 9 }, 4),
+        (Reason::SequenceExhausted, 1),
     ];
     table.extend(lost(presented).map(|reason| (reason, 3)));
     table.extend(unavailable.map(|reason| (Reason::Unavailable(reason), 5)));
