@@ -2,7 +2,7 @@
 
 use highwater_core::{
     EndCause, Fence, FenceChange, Guard, GuardReceipt, IntentId, IntentRecord, IntentState,
-    LeaseReceipt, Metadata, Receipt, Record, RecordChange,
+    LeaseReceipt, Metadata, Mutation, Receipt, Record, RecordChange,
 };
 
 /// What a row takes beside its bytes: list node, counts, pointers.
@@ -86,6 +86,18 @@ fn of_receipt(receipt: &Receipt) -> usize {
     let parts = receipt.guards.len() + receipt.inputs.len() + receipt.writes.len();
     let parts = parts + 2 * receipt.leases.len();
     ROW_OVERHEAD_BYTES + guards + inputs + writes + leases + parts * PART_OVERHEAD_BYTES
+}
+
+/// A mutation of a lease, beside itself.
+pub(crate) fn of_leasing(mutation: &Mutation) -> usize {
+    let guard = mutation.named_guard();
+    let guard = guard.map_or(0, |guard| guard.as_bytes().len());
+    let name = match mutation {
+        Mutation::Acquire { holder, .. } => holder.as_bytes().len(),
+        Mutation::Revoke { by, .. } => by.as_bytes().len(),
+        _ => 0,
+    };
+    PART_OVERHEAD_BYTES + guard + name
 }
 
 /// The change of a fence.
