@@ -224,16 +224,13 @@ fn sizes(request: &Request) -> (usize, usize) {
                 metadata,
             } => {
                 let (key, value) = (key.as_bytes(), value.as_bytes());
-                let content = key.len() + value.len() + metadata.bytes();
                 let held = shared(key) + shared(value) + weight::of_metadata(metadata);
-                (content, held)
+                (key.len() + value.len() + metadata.bytes(), held)
             }
             Mutation::SetMetadata { key, metadata } => {
-                let content = key.as_bytes().len() + metadata.bytes();
-                (
-                    content,
-                    shared(key.as_bytes()) + weight::of_metadata(metadata),
-                )
+                let key = key.as_bytes();
+                let held = shared(key) + weight::of_metadata(metadata);
+                (key.len() + metadata.bytes(), held)
             }
             Mutation::Delete { key } => (key.as_bytes().len(), shared(key.as_bytes())),
             Mutation::Advance { guard } => (guard.as_bytes().len(), shared(guard.as_bytes())),
@@ -244,7 +241,7 @@ fn sizes(request: &Request) -> (usize, usize) {
             | Mutation::Renew { .. }
             | Mutation::Release { .. }
             | Mutation::Revoke { .. }
-            | Mutation::Expire { .. } => (LEASE_CHANGE_BYTES_MAX, of_lease(mutation)),
+            | Mutation::Expire { .. } => (LEASE_CHANGE_BYTES_MAX, weight::of_leasing(mutation)),
         };
         bytes += size_of::<Mutation>() + held;
         log_bytes += content + PART_OVERHEAD_BYTES;
@@ -272,18 +269,6 @@ fn of_intent(mutation: &Mutation) -> usize {
         _ => 0,
     };
     id + guard + rest
-}
-
-/// What a mutation of a lease holds beside itself.
-fn of_lease(mutation: &Mutation) -> usize {
-    let guard = mutation.named_guard();
-    let guard = guard.map_or(0, |guard| shared(guard.as_bytes()));
-    let rest = match mutation {
-        Mutation::Acquire { holder, .. } => shared(holder.as_bytes()),
-        Mutation::Revoke { by, .. } => shared(by.as_bytes()),
-        _ => 0,
-    };
-    guard + rest
 }
 
 /// Bytes that are shared behind a count of their owners.

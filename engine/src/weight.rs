@@ -2,7 +2,7 @@
 
 use highwater_core::{
     EndCause, Fence, FenceChange, Grant, Guard, GuardReceipt, IntentId, IntentRecord, IntentState,
-    Lease, LeaseReceipt, LeaseRecord, Metadata, Receipt, Record, RecordChange,
+    Lease, LeaseReceipt, LeaseRecord, Metadata, Mutation, Receipt, Record, RecordChange,
 };
 
 /// What a row takes beside its bytes: list node, counts, pointers.
@@ -105,6 +105,17 @@ pub(crate) fn of_leases(guard: &Guard, record: Option<&LeaseRecord>) -> usize {
         grants + current + ended
     });
     ROW_OVERHEAD_BYTES + guard.as_bytes().len() + content
+}
+/// A mutation of a lease, beside itself.
+pub(crate) fn of_leasing(mutation: &Mutation) -> usize {
+    let guard = mutation.named_guard();
+    let guard = guard.map_or(0, |guard| guard.as_bytes().len());
+    let name = match mutation {
+        Mutation::Acquire { holder, .. } => holder.as_bytes().len(),
+        Mutation::Revoke { by, .. } => by.as_bytes().len(),
+        _ => 0,
+    };
+    PART_OVERHEAD_BYTES + guard + name
 }
 
 /// The change of a fence.

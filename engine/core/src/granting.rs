@@ -9,12 +9,12 @@ use crate::counters::{LeaseId, Revision, Sequence};
 use crate::domain::Domain;
 use crate::effect::LeaseChange;
 use crate::lease::{EndCause, Grant, Lease, LeaseEnd, LeaseRecord, LeaseStanding, Ttl};
-use crate::leases::{fetched, highest};
+use crate::leases::{fetched, highest, reject_at_lease};
 use crate::limits::GRANTS_KEPT;
 use crate::names::{Guard, Holder};
 use crate::receipt::LeaseReceipt;
 use crate::rejection::{Reason, Unavailable};
-use crate::rules::{Judged, reject, reject_at_guard};
+use crate::rules::{Judged, reject};
 use crate::view::View;
 
 /// What a commit does to leases.
@@ -77,7 +77,7 @@ fn granted(
     let (row, clock) = fetched(view, guard)?;
     let next = highest(view, guard, &epoch)?.checked_add(1);
     let Some(sequence) = next.and_then(Sequence::new) else {
-        return reject_at_guard(view, guard, Reason::SequenceExhausted);
+        return reject_at_lease(view, guard, Reason::SequenceExhausted);
     };
     let standing = row.and_then(|record| record.standing(&epoch, clock));
     let replaced = standing.map(|standing| match standing {

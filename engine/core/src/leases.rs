@@ -18,7 +18,8 @@ use crate::rejection::{Malformed, Observed, Reason, Rejection, Unavailable};
 use crate::rules::{self, Judged, reject};
 use crate::view::{View, leased_guards};
 
-fn reject_at_lease<T>(view: &View, guard: &Guard, reason: Reason) -> Judged<T> {
+/// A rejection with a guard, its fence and its leases.
+pub(crate) fn reject_at_lease<T>(view: &View, guard: &Guard, reason: Reason) -> Judged<T> {
     Err(Box::new(Rejection {
         reason,
         observed: Observed::of(view).leased(guard, view),

@@ -25,7 +25,7 @@ pub(crate) fn reject<T>(view: &View, reason: Reason) -> Judged<T> {
     }))
 }
 
-pub(crate) fn reject_at_guard<T>(view: &View, guard: &Guard, reason: Reason) -> Judged<T> {
+fn reject_at_guard<T>(view: &View, guard: &Guard, reason: Reason) -> Judged<T> {
     Err(Box::new(Rejection {
         reason,
         observed: Observed::of(view).guard(guard, view),

@@ -137,7 +137,6 @@ fn lease_of(wire: Option<v1::LeaseReason>) -> Result<v1::LeaseReason, Malformed>
     wire.ok_or(Malformed::Missing { what: parts::LEASE })
 }
 
-#[expect(clippy::too_many_lines, reason = "a table: one entry for each reason")]
 fn reason(wire: v1::Rejection) -> Result<Reason, Malformed> {
     let code = Code::try_from(wire.code).map_err(|_| Malformed::Number { what: parts::CODE })?;
     Ok(match code {

@@ -73,7 +73,10 @@ fn lost_authority_and_failed_conditions_never_share_a_code() {
         assert_eq!(code == Code::FailedPrecondition, lost, "{rejection}");
         let condition = matches!(
             rejection.reason,
-            Reason::ConditionFailed { .. } | Reason::TooOld { .. }
+            Reason::ConditionFailed { .. }
+                | Reason::TooOld { .. }
+                | Reason::LeaseHeld { .. }
+                | Reason::LeaseDelayed { .. }
         );
         assert_eq!(code == Code::Aborted, condition, "{rejection}");
         assert!(!matches!(code, Code::Ok | Code::Unknown), "{rejection}");
