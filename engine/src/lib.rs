@@ -35,6 +35,7 @@ mod judge;
 mod latch;
 mod layer;
 mod leases;
+mod listing;
 mod lock;
 mod merge;
 mod queue;
@@ -43,6 +44,7 @@ mod recovery;
 mod replay;
 mod room;
 mod shared;
+mod sizes;
 mod snapshot;
 mod status;
 mod store;
@@ -60,14 +62,15 @@ mod writer;
 pub use highwater_core::{
     Admission, Authorities, Authority, AuthorityError, Availability, Binding, Commit, Condition,
     Configuration, DestinationId, Digest, Domain, DomainId, DomainName, DomainState, Effects,
-    Ending, Epoch, EpochEntry, EpochMark, EpochNumber, EpochTable, ExpectedDestination, Fence,
-    Finding, Generation, Grant, Guard, GuardReceipt, GuardRule, GuardedRead, Holder, HolderBinding,
-    Identity, Incarnation, IncarnationMark, IncarnationNumber, Input, InputName, InputReceipt,
-    IntentConflict, IntentId, IntentRecord, IntentState, IntentStep, IntentUse, Key, KeyRange,
+    EndCause, Ending, Epoch, EpochEntry, EpochMark, EpochNumber, EpochTable, ExpectedDestination,
+    Fence, Finding, Generation, Grant, Guard, GuardReceipt, GuardRule, GuardedRead, Holder,
+    HolderBinding, Identity, Incarnation, IncarnationMark, IncarnationNumber, Input, InputName,
+    InputReceipt, IntentConflict, IntentId, IntentRecord, IntentState, IntentStep, IntentUse, Key,
+    KeyRange, Lease, LeaseClock, LeaseEnd, LeaseId, LeaseReceipt, LeaseRecord, LeaseStanding,
     Limits, Malformed, Metadata, MetadataError, Metageneration, Mutation, NameError, Observed,
-    ObservedIntent, Owner, Policy, PolicyError, Prefix, Reason, Receipt, Record, Rejection,
-    Revision, Rule, Sequence, Step, StepRecord, Term, Unavailable, Value, Work, WriteReceipt,
-    escape, unescape,
+    ObservedIntent, ObservedLease, Owner, Policy, PolicyError, Prefix, Reason, Receipt, Record,
+    Rejection, Revision, Rule, Sequence, Step, StepRecord, Term, Terms, Ttl, Unavailable, Value,
+    Work, WriteReceipt, escape, unescape,
 };
 pub use highwater_wal::{Disk, DiskFile, LogError, OsDisk, SaltSource};
 
@@ -75,8 +78,9 @@ pub use config::{Config, ConfigError};
 pub use digest::digest;
 pub use error::{Error, ErrorKind, OpenError, StorageError};
 pub use leases::{Acquire, Line};
+pub use listing::{IntentPage, LeasePage};
 pub use reconcile::{Found, Reconcile, Reconciled};
-pub use snapshot::{IntentPage, LeasePage, PAGE_BYTES_MAX, PAGE_ROWS_MAX, Page, Snapshot};
+pub use snapshot::{PAGE_BYTES_MAX, PAGE_ROWS_MAX, Page, Snapshot};
 pub use status::{Counted, LogFigures, Status};
 pub use store::Store;
 pub use take_over::{TakeOver, TakenOver};

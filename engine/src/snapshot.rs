@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use highwater_core::{
-    Availability, Commit, Domain, DomainName, Fence, Footprint, Guard, GuardedRead, IntentId,
-    IntentRecord, Key, KeyRange, LeaseClock, LeaseRecord, Observed, Reason, Receipt, Record,
-    Rejection, Revision, Verdict, View, admit_read, decide,
+    Availability, Commit, Domain, DomainName, Fence, Footprint, Guard, GuardedRead, Key, KeyRange,
+    LeaseClock, Observed, Reason, Receipt, Record, Rejection, Revision, Verdict, View, admit_read,
+    decide,
 };
 use parking_lot::Mutex;
 
@@ -15,7 +15,6 @@ use crate::base::{At, Base};
 use crate::digest::of_command;
 use crate::error::{Error, StorageError};
 use crate::shared::Shared;
-use crate::weight;
 
 /// Most rows of one page.
 pub const PAGE_ROWS_MAX: usize = 10_000;
@@ -47,28 +46,6 @@ pub struct Page {
     pub records: Vec<(Key, Arc<Record>)>,
     /// The first key of the next page; `None` at the end.
     pub next: Option<Key>,
-    /// The revision that the page shows.
-    pub revision: Revision,
-}
-
-/// A part of the listing of intents.
-#[derive(Clone, Debug)]
-pub struct IntentPage {
-    /// The intents, ordered by id.
-    pub intents: Vec<(IntentId, Arc<IntentRecord>)>,
-    /// Whether there are more behind the last one.
-    pub more: bool,
-    /// The revision that the page shows.
-    pub revision: Revision,
-}
-
-/// A part of the listing of leases.
-#[derive(Clone, Debug)]
-pub struct LeasePage {
-    /// The guards with what is stored of their leases, ordered by name.
-    pub leases: Vec<(Guard, Arc<LeaseRecord>)>,
-    /// Whether there are more behind the last one.
-    pub more: bool,
     /// The revision that the page shows.
     pub revision: Revision,
 }
@@ -155,9 +132,18 @@ impl Snapshot {
         self.0.revision
     }
 
+    /// The lease clock as it shows now, over what the newest state here has noted of it.
+    pub(crate) fn running_clock(&self) -> Result<LeaseClock, Error> {
+        let base = self.0.base.load_full().ok_or(Error::SnapshotExpired)?;
+        Ok(self.0.shared.lease_clock(&base))
+    }
+
     /// Reads, and tries again where the index was opened anew meanwhile: what it holds is the same.
     /// An index that failed isn't opened anew before the store is.
-    fn read<T>(&self, read: impl Fn(At<'_>) -> Result<T, StorageError>) -> Result<T, Error> {
+    pub(crate) fn read<T>(
+        &self,
+        read: impl Fn(At<'_>) -> Result<T, StorageError>,
+    ) -> Result<T, Error> {
         let mut tries = 0;
         loop {
             let base = self.0.base.load_full().ok_or(Error::SnapshotExpired)?;
@@ -269,107 +255,6 @@ impl Snapshot {
         self.read(|at| at.fence(&domain, guard))
     }
 
-    /// What is stored of an intent; `None` if this state knows none of that id.
-    ///
-    /// # Errors
-    ///
-    /// As [`Snapshot::get`].
-    pub fn intent(
-        &self,
-        domain: &DomainName,
-        id: &IntentId,
-    ) -> Result<Option<Arc<IntentRecord>>, Error> {
-        let domain = self.domain(domain)?;
-        self.read(|at| at.intent(domain.id, id))
-    }
-
-    /// The first intents behind one, or of all, up to `limit`, [`PAGE_ROWS_MAX`] and
-    /// [`PAGE_BYTES_MAX`].
-    ///
-    /// # Errors
-    ///
-    /// As [`Snapshot::get`].
-    pub fn intents(
-        &self,
-        domain: &DomainName,
-        after: Option<&IntentId>,
-        limit: usize,
-    ) -> Result<IntentPage, Error> {
-        let domain = self.domain(domain)?;
-        self.read(|at| {
-            let mut page = IntentPage {
-                intents: Vec::new(),
-                more: false,
-                revision: self.0.revision,
-            };
-            let mut bytes = 0_usize;
-            for row in at.intents_after(domain.id, after)? {
-                let (id, record) = row?;
-                if page.intents.len() >= limit.clamp(1, PAGE_ROWS_MAX) || bytes >= PAGE_BYTES_MAX {
-                    page.more = true;
-                    break;
-                }
-                bytes += weight::of_intent(&id, Some(&record));
-                page.intents.push((id, record));
-            }
-            Ok(page)
-        })
-    }
-
-    /// What is stored of a guard's leases; `None` if none was ever granted. Whether the current one
-    /// is live is told by [`Snapshot::lease_clock`].
-    ///
-    /// # Errors
-    ///
-    /// As [`Snapshot::get`].
-    pub fn lease(
-        &self,
-        domain: &DomainName,
-        guard: &Guard,
-    ) -> Result<Option<Arc<LeaseRecord>>, Error> {
-        let domain = self.domain(domain)?;
-        self.read(|at| at.lease(domain.id, guard))
-    }
-
-    /// The first guards with leases behind one, or of all, up to `limit` and [`PAGE_ROWS_MAX`].
-    ///
-    /// # Errors
-    ///
-    /// As [`Snapshot::get`].
-    pub fn leases(
-        &self,
-        domain: &DomainName,
-        after: Option<&Guard>,
-        limit: usize,
-    ) -> Result<LeasePage, Error> {
-        let domain = self.domain(domain)?;
-        self.read(|at| {
-            let mut page = LeasePage {
-                leases: Vec::new(),
-                more: false,
-                revision: self.0.revision,
-            };
-            for row in at.leases_after(domain.id, after)? {
-                if page.leases.len() >= limit.clamp(1, PAGE_ROWS_MAX) {
-                    page.more = true;
-                    break;
-                }
-                page.leases.push(row?);
-            }
-            Ok(page)
-        })
-    }
-
-    /// The lease clock as it shows now; nothing else says whether a lease is live.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::SnapshotExpired`].
-    pub fn lease_clock(&self) -> Result<LeaseClock, Error> {
-        let base = self.0.base.load_full().ok_or(Error::SnapshotExpired)?;
-        Ok(self.0.shared.lease_clock(&base))
-    }
-
     /// The first rows of a range, up to `limit`, [`PAGE_ROWS_MAX`] and [`PAGE_BYTES_MAX`].
     ///
     /// # Errors
@@ -470,10 +355,8 @@ impl Snapshot {
     }
 
     fn filled(&self, view: &View, domain: &Domain, needs: &Footprint) -> Result<View, Error> {
-        let clock = match &*self.0.base.load() {
-            Some(base) if !needs.leases.is_empty() => Some(self.0.shared.lease_clock(base)),
-            _ => None,
-        };
+        let leased = !needs.leases.is_empty();
+        let clock = leased.then(|| self.running_clock()).transpose()?;
         self.read(|at| {
             let mut filled = view.clone();
             filled.lease_clock.clone_from(&clock);

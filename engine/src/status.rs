@@ -34,6 +34,10 @@ pub struct Status {
     pub memory_bytes: usize,
     /// How many snapshots are open.
     pub snapshots: usize,
+    /// How many leases haven't been ended.
+    pub leases: usize,
+    /// How many callers wait in line for a guard.
+    pub waiting: usize,
     /// The log's files.
     pub log: LogFigures,
     /// What was counted since the store was opened.
@@ -90,6 +94,8 @@ impl Shared {
             queued: self.queue.len(),
             memory_bytes: base.layers.iter().map(|layer| layer.bytes()).sum(),
             snapshots: self.snapshots.len(),
+            leases: self.leases.live(),
+            waiting: self.leases.lines.waiting(),
             log: LogFigures {
                 segments: log.segments,
                 spares: self.pool.spares(),

@@ -12,6 +12,8 @@ mod generate;
 #[cfg(test)]
 mod intents;
 #[cfg(test)]
+mod leases;
+#[cfg(test)]
 mod model;
 #[cfg(test)]
 mod pipeline;
