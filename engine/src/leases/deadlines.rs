@@ -1,6 +1,6 @@
 //! When leases lapse, in the order in which they do.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use highwater_core::{DomainId, Guard, Lease, LeaseClock, LeaseId, Ttl};
 
@@ -21,7 +21,7 @@ struct Pending {
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
     by_time: BTreeSet<(u64, Name)>,
-    of: HashMap<Name, Pending>,
+    of: BTreeMap<Name, Pending>,
     calls: BTreeSet<(u64, Name)>,
 }
 

@@ -1,6 +1,6 @@
 //! Waiting for a guard: a line for each, first come, first served.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -90,7 +90,7 @@ struct Place {
 /// The lines of all guards that somebody waits for.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
-    lines: Mutex<HashMap<Name, VecDeque<Place>>>,
+    lines: Mutex<BTreeMap<Name, VecDeque<Place>>>,
     waiting: AtomicUsize,
     next: AtomicU64,
 }
