@@ -27,6 +27,8 @@ mod invariants;
 #[cfg(test)]
 mod lease_clock;
 #[cfg(test)]
+mod lease_digest;
+#[cfg(test)]
 mod lease_oracle;
 #[cfg(test)]
 mod lease_twin;
