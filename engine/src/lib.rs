@@ -55,15 +55,16 @@ mod watch;
 mod weight;
 
 pub use highwater_core::{
-    Admission, Authorities, Authority, AuthorityError, Availability, Binding, Commit, Condition,
-    Configuration, DestinationId, Digest, Domain, DomainId, DomainName, DomainState, Ending, Epoch,
-    EpochEntry, EpochMark, EpochNumber, EpochTable, ExpectedDestination, Fence, Generation, Guard,
-    GuardReceipt, GuardRule, GuardedRead, Holder, HolderBinding, Identity, Incarnation,
-    IncarnationMark, IncarnationNumber, Input, InputName, InputReceipt, IntentConflict, IntentId,
-    IntentRecord, IntentState, IntentStep, IntentUse, Key, KeyRange, Limits, Malformed, Metadata,
-    MetadataError, Metageneration, Mutation, NameError, Observed, ObservedIntent, Owner, Policy,
-    PolicyError, Prefix, Reason, Receipt, Record, Rejection, Revision, Rule, Sequence, Step,
-    StepRecord, Term, Unavailable, Value, Work, WriteReceipt, escape, unescape,
+    Admission, Authorities, Authority, AuthorityError, Availability, Binding, BindingSummary,
+    Commit, Condition, Configuration, DestinationId, Digest, Domain, DomainId, DomainName,
+    DomainState, Ending, Epoch, EpochEntry, EpochMark, EpochNumber, EpochTable,
+    ExpectedDestination, Fence, Generation, Guard, GuardReceipt, GuardRule, GuardedRead, Holder,
+    HolderBinding, Identity, Incarnation, IncarnationMark, IncarnationNumber, Input, InputName,
+    InputReceipt, IntentConflict, IntentId, IntentRecord, IntentState, IntentStep, IntentSummary,
+    IntentUse, Key, KeyRange, Limits, Malformed, Metadata, MetadataError, Metageneration, Mutation,
+    NameError, Observed, ObservedIntent, Owner, Policy, PolicyError, Prefix, Reason, Receipt,
+    Record, Rejection, Revision, Rule, Sequence, Step, StepRecord, StepSummary, Term, Unavailable,
+    Value, Work, WriteReceipt, escape, unescape,
 };
 pub use highwater_wal::{Disk, DiskFile, LogError, OsDisk, SaltSource};
 
