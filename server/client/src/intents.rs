@@ -48,7 +48,9 @@ pub struct IntentPage {
 }
 
 impl IntentFilter {
-    const fn to_wire(self) -> (v1::IntentFilter, Option<u64>) {
+    /// How a request says it: the filter, and the time before which intents have to be due.
+    #[must_use]
+    pub const fn to_wire(self) -> (v1::IntentFilter, Option<u64>) {
         match self {
             Self::All => (v1::IntentFilter::All, None),
             Self::Open => (v1::IntentFilter::Open, None),

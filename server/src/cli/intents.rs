@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use highwater::{DomainName, IntentId, IntentRecord, IntentState, IntentSummary, Malformed};
-use highwater_client::IntentFilter;
 use highwater_proto::convert::{FromWire, ToWire, optional};
 use highwater_proto::v1;
 use serde_json::Value;
@@ -88,20 +87,9 @@ fn page(wire: Vec<v1::ListedIntent>) -> Result<Vec<(IntentId, IntentSummary)>, F
     read.map_err(Failure::of_odd_read)
 }
 
-const fn filter_to_wire(filter: IntentFilter) -> (v1::IntentFilter, Option<u64>) {
-    match filter {
-        IntentFilter::All => (v1::IntentFilter::All, None),
-        IntentFilter::Open => (v1::IntentFilter::Open, None),
-        IntentFilter::Indeterminate { due_before_ms } => {
-            (v1::IntentFilter::Indeterminate, due_before_ms)
-        }
-        IntentFilter::Ended => (v1::IntentFilter::Ended, None),
-    }
-}
-
 async fn list(global: &Global, args: &ListArgs, out: &mut Output) -> Result<(), Failure> {
     let domain = DomainName::new(&args.domain).map_err(InputError::from)?;
-    let (filter, due_before_ms) = filter_to_wire(args.filter()?);
+    let (filter, due_before_ms) = args.filter()?.to_wire();
     let destination = global.expected_to_wire()?;
     let mut remote = Remote::connect(global).await?;
     let mut left = args.limit.unwrap_or(u64::MAX);
