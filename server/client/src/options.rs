@@ -18,8 +18,8 @@ pub struct ClientOptions {
     /// How often a read is sent at most, where the server can't be reached. Writes are sent once,
     /// except as below.
     pub read_tries: u32,
-    /// How often a session sends a step of an intent at most, where its outcome isn't known; 0 and 1
-    /// are once. All sendings and the waits between them are within `deadline`.
+    /// How often a session sends a step of an intent at most, where its outcome isn't known; 0 and
+    /// 1 are once. All sendings and the waits between them are within `deadline`.
     pub intent_tries: u32,
     /// How many commits of a pipeline may be under way.
     pub pipeline_window: usize,

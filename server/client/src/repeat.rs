@@ -20,9 +20,9 @@ const WAIT_MAX: Duration = Duration::from_secs(2);
 /// deadline and number of tries: the destination takes it once at most, and answers with the first
 /// receipt.
 ///
-/// Once one sending has an unknown outcome, only the destination's verdict on the step changes that.
-/// That a later sending wasn't taken, because there is no connection or because no effects are taken
-/// now, says nothing about the earlier one.
+/// Once one sending has an unknown outcome, only the destination's verdict on the step changes
+/// that. That a later sending wasn't taken, because there is no connection or because no effects are
+/// taken now, says nothing about the earlier one.
 pub(crate) async fn commit_step(client: &Client, commit: &Commit) -> Result<Receipt, ClientError> {
     let message = v1::CommitRequest {
         commit: Some(commit.to_wire()),

@@ -128,7 +128,10 @@ pub(crate) fn record(id: &IntentId, record: &IntentRecord, revision: u64) -> Val
 
 /// An intent in brief.
 pub(crate) fn summary(id: &IntentId, summary: &IntentSummary) -> Value {
-    let step = |step: &StepSummary| json!({ "step": step.step.get(), "revision": number(step.revision.get()) });
+    let step = |step: &StepSummary| {
+        let at = number(step.revision.get());
+        json!({ "step": step.step.get(), "revision": at })
+    };
     let steps: Vec<Value> = summary.steps.iter().map(step).collect();
     let binding = summary.binding.as_ref();
     object(

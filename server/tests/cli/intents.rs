@@ -208,7 +208,8 @@ fn a_commit_in_json_binds_steps_and_ends_intents() {
             "mutations": [
               {{"put": {{"key": "j/a", "value": "1"}}}},
               {{"bind_intent": {{"intent": "b", "guard": "j", "configuration": "v1", "inputs": [
-                 {{"key": "j/a", "generation": "0"}}, {{"name": "plan", "digest": "{DIGEST}"}}]}}}}]}}"#,
+                 {{"key": "j/a", "generation": "0"}},
+                 {{"name": "plan", "digest": "{DIGEST}"}}]}}}}]}}"#,
         server.epoch
     );
     let commit = |args: &[&str]| run_with(server.command(args), text.as_bytes());

@@ -1,4 +1,5 @@
-//! Steps of intents against a process that is killed, stopped and overloaded: each takes effect once.
+//! Steps of intents against a process that is killed, stopped and overloaded: each takes effect
+//! once.
 
 use std::time::Duration;
 

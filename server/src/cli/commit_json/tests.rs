@@ -214,8 +214,11 @@ fn intents_are_read_and_what_is_wrong_of_them_is_refused() {
         matches!(&read.mutations[0], Mutation::BindIntent { work, .. }
         if work.inputs.len() == 1 && work.guard.as_bytes().is_empty())
     );
-    let suspend = r#"{"suspend_intent":{"intent":"i","guard":"","owner":"o","review_at_ms":"18446744073709551615"}}"#;
-    let read = parse(with("", suspend).as_bytes()).unwrap();
+    let last = u64::MAX;
+    let suspend = format!(
+        r#"{{"suspend_intent":{{"intent":"i","guard":"","owner":"o","review_at_ms":"{last}"}}}}"#
+    );
+    let read = parse(with("", &suspend).as_bytes()).unwrap();
     assert!(matches!(
         &read.mutations[0],
         Mutation::SuspendIntent {
