@@ -21,8 +21,8 @@ const WAIT_MAX: Duration = Duration::from_secs(2);
 /// receipt.
 ///
 /// Once one sending has an unknown outcome, only the destination's verdict on the step changes
-/// that. That a later sending wasn't taken, because there is no connection or because no effects are
-/// taken now, says nothing about the earlier one.
+/// that. A later sending that isn't taken, because there is no connection or because no effects
+/// are taken now, says nothing about the earlier one.
 pub(crate) async fn commit_step(client: &Client, commit: &Commit) -> Result<Receipt, ClientError> {
     let message = v1::CommitRequest {
         commit: Some(commit.to_wire()),
