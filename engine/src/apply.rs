@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use highwater_core::codec::{encode_domain, encode_fence, encode_intent, encode_record};
 use highwater_core::{Domain, Revision};
-use redb::{Table, WriteTransaction};
+use redb::{ReadableTable as _, Table, WriteTransaction};
 
 use crate::error::StorageError;
 use crate::faults::Failed;
@@ -131,23 +131,21 @@ fn put_intents(transaction: &WriteTransaction, layer: &Layer) -> Redb {
 fn forget(transaction: &WriteTransaction, applied: &mut Applied, max: u64) -> Redb {
     let mut deleted = transaction.open_table(DELETIONS)?;
     let mut order = transaction.open_table(DELETION_ORDER)?;
-    while applied.deletions > max {
-        let Some((name, _)) = order.pop_first()? else {
-            break;
-        };
-        let split = name.value().split_first_chunk();
+    loop {
+        let first = order.first()?.map(|(name, _)| name.value().to_vec());
+        let Some(name) = first else { break };
+        let split = name.split_first_chunk();
         let found = split.and_then(|(revision, row)| {
             let revision = Revision::new(u64::from_be_bytes(*revision))?;
             (!name_in(row).is_empty()).then_some((revision, row))
         });
-        let wrong = || {
-            row_error(
-                "deletion_order",
-                name.value(),
-                "it has no revision or no key",
-            )
-        };
+        let wrong = || row_error("deletion_order", &name, "it has no revision or no key");
         let (revision, row) = found.ok_or_else(wrong)?;
+        // Those of one commit go together: what is said of a revision is said of all of it.
+        if applied.deletions <= max && revision > applied.remembers_since {
+            break;
+        }
+        order.remove(name.as_slice())?;
         deleted.remove(row)?;
         applied.remembers_since = applied.remembers_since.max(revision);
         applied.deletions = applied.deletions.saturating_sub(1);

@@ -192,7 +192,7 @@ impl Checkpointer {
         };
         if self.shared.latch.set_index_full(true) {
             let needed_bytes = index.lacks();
-            tracing::warn!(%error, needed_bytes, "no room for the checkpoint: no more data is taken");
+            tracing::warn!(%error, needed_bytes, "no room for the checkpoint: data is refused");
         }
         self.shared.judge_signal.raise();
         let reopened = self.reopen(index);

@@ -41,10 +41,11 @@ impl Shared {
         loop {
             // Pairs with the one below, as where requests are judged.
             fence(Ordering::SeqCst);
+            // Dropped after the lock, as there.
+            let _guard = PanicGuard(self);
             let Some(mut log) = self.log.try_lock() else {
                 return;
             };
-            let _guard = PanicGuard(self);
             self.syncing.store(true, Ordering::SeqCst);
             while done < max {
                 // What came during the last sync and wasn't worth waking the judge for.
@@ -130,11 +131,12 @@ impl Shared {
             Some(log) => self.append(log, &mut group).map(Some),
             None => Err(()),
         };
+        // Before anybody is answered: who commits again at once finds the room that there is.
+        self.room.set_in_flight(0);
         match result {
             Ok(lsn) => self.release(group, lsn),
             Err(()) => self.fail(group),
         }
-        self.room.set_in_flight(0);
     }
 
     fn append(&self, log: &mut Log, group: &mut Group) -> Result<u64, ()> {
@@ -224,5 +226,61 @@ impl Shared {
             Err(error) => (promise, Err(error)),
         };
         self.tell(group.answers.into_iter().map(honest).collect());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::sync::Mutex;
+    use std::task::{Context, Wake};
+    use std::time::Duration;
+
+    use highwater_core::{DomainName, Policy};
+
+    use super::*;
+    use crate::queue::Request;
+    use crate::store::Store;
+    use crate::ticket::promise;
+    use crate::wait::block_on_for;
+
+    /// What isn't answered by now never will be.
+    const FORGOTTEN: Duration = Duration::from_secs(60);
+
+    /// Notes at its wake whether a frame as large as what the active segment has left would fit.
+    struct Prober(Store, Mutex<Option<bool>>);
+
+    impl Wake for Prober {
+        fn wake(self: Arc<Self>) {
+            let room = &self.0.shared().room;
+            let most = room.most_without_spare();
+            *self.1.lock().unwrap() = Some(room.fits(most, 0, || 0));
+        }
+    }
+
+    #[test]
+    fn who_is_answered_finds_the_room_that_there_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), crate::Config::default()).unwrap();
+        let name = DomainName::new("jobs").unwrap();
+        let prober = Arc::new(Prober(store.clone(), Mutex::default()));
+        let waker = Waker::from(Arc::clone(&prober));
+        let (promise, mut waiting) = promise();
+        let request = Request::CreateDomain(Box::new(highwater_core::CreateDomain::new(
+            name,
+            Policy::default(),
+            highwater_core::EpochMark::new(1),
+        )));
+        assert!(store.shared().queue.try_push(request, promise).is_ok());
+        let polled = std::pin::Pin::new(&mut waiting).poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        store.shared().judge_signal.raise();
+        let begun = std::time::Instant::now();
+        while prober.1.lock().unwrap().is_none() {
+            assert!(begun.elapsed() < FORGOTTEN, "never woken");
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+        assert_eq!(*prober.1.lock().unwrap(), Some(true));
+        assert!(block_on_for(waiting, FORGOTTEN).unwrap().is_ok());
     }
 }

@@ -8,6 +8,7 @@ use highwater_core::{
     Availability, Change, CreateDomain, Domain, Effect, Footprint, Malformed, Observed, Reason,
     Receipt, Rejection, Revision, Unavailable, Verdict, View, check_effect, create_domain, decide,
 };
+use highwater_wal::Lacking;
 use parking_lot::MutexGuard;
 
 use crate::base::{Base, PREFIX_ROWS_MAX};
@@ -66,10 +67,11 @@ impl Shared {
             // Pairs with the one below: a lock that looks held is let go of only before a look that
             // sees what was queued. The lock alone doesn't order the two on every processor.
             fence(Ordering::SeqCst);
+            // Dropped after the lock: who is woken at a panic must find it free.
+            let _guard = PanicGuard(self);
             let Some(mut writer) = self.writer.try_lock() else {
                 return false;
             };
-            let _guard = PanicGuard(self);
             writer.judging = true;
             let blocked = self.judge_inbox(&mut writer);
             writer.judging = false;
@@ -176,12 +178,12 @@ impl Shared {
         if placed && !memory_tight {
             return Admit::Judge(Availability::Ready);
         }
-        if !self.latch.is_full() {
+        if !self.is_full() {
             if spares < SPARE_SEGMENTS as usize {
                 self.spare_signal.raise();
             }
             // Nobody knows when somebody closes a file.
-            let stuck = !placed && self.latch.lacks_descriptors();
+            let stuck = !placed && self.pool.lacking() == Some(Lacking::Descriptor);
             return if stuck {
                 Admit::Judge(Availability::Overloaded)
             } else {

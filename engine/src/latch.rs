@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct Latch {
     poisoned: AtomicBool,
     closed: AtomicBool,
-    log_full: AtomicBool,
-    no_descriptor: AtomicBool,
     index_full: AtomicBool,
     index_away: AtomicBool,
 }
@@ -34,22 +32,6 @@ impl Latch {
         self.closed.load(Ordering::SeqCst)
     }
 
-    /// Notes whether the last attempt to make a log segment found no space. True on a change.
-    pub(crate) fn set_log_full(&self, full: bool) -> bool {
-        self.log_full.swap(full, Ordering::SeqCst) != full
-    }
-
-    /// Notes whether the last attempt to make a log segment found no file descriptor. True on a
-    /// change.
-    pub(crate) fn set_no_descriptor(&self, lacking: bool) -> bool {
-        self.no_descriptor.swap(lacking, Ordering::SeqCst) != lacking
-    }
-
-    /// Whether no more log segments can be made for want of file descriptors.
-    pub(crate) fn lacks_descriptors(&self) -> bool {
-        self.no_descriptor.load(Ordering::SeqCst)
-    }
-
     /// Notes whether the last checkpoint found no space. True on a change.
     pub(crate) fn set_index_full(&self, full: bool) -> bool {
         self.index_full.swap(full, Ordering::SeqCst) != full
@@ -68,10 +50,5 @@ impl Latch {
     /// Whether reads of the index fail for no other reason than that it is being opened anew.
     pub(crate) fn is_index_away(&self) -> bool {
         self.index_away.load(Ordering::SeqCst)
-    }
-
-    /// Whether a place that data must go to has no space now.
-    pub(crate) fn is_full(&self) -> bool {
-        self.log_full.load(Ordering::SeqCst) || self.is_index_full()
     }
 }

@@ -37,6 +37,7 @@ mod layer;
 mod lock;
 mod merge;
 mod queue;
+mod reconcile;
 mod recovery;
 mod replay;
 mod room;
@@ -57,20 +58,21 @@ mod weight;
 pub use highwater_core::{
     Admission, Authorities, Authority, AuthorityError, Availability, Binding, BindingSummary,
     Commit, Condition, Configuration, DestinationId, Digest, Domain, DomainId, DomainName,
-    DomainState, Ending, Epoch, EpochEntry, EpochMark, EpochNumber, EpochTable,
-    ExpectedDestination, Fence, Generation, Guard, GuardReceipt, GuardRule, GuardedRead, Holder,
-    HolderBinding, Identity, Incarnation, IncarnationMark, IncarnationNumber, Input, InputName,
-    InputReceipt, IntentConflict, IntentId, IntentRecord, IntentState, IntentStep, IntentSummary,
-    IntentUse, Key, KeyRange, Limits, Malformed, Metadata, MetadataError, Metageneration, Mutation,
-    NameError, Observed, ObservedIntent, Owner, Policy, PolicyError, Prefix, Reason, Receipt,
-    Record, Rejection, Revision, Rule, Sequence, Step, StepRecord, StepSummary, Term, Unavailable,
-    Value, Work, WriteReceipt, escape, unescape,
+    DomainState, Effects, Ending, Epoch, EpochEntry, EpochMark, EpochNumber, EpochTable,
+    ExpectedDestination, Fence, Finding, Generation, Guard, GuardReceipt, GuardRule, GuardedRead,
+    Holder, HolderBinding, Identity, Incarnation, IncarnationMark, IncarnationNumber, Input,
+    InputName, InputReceipt, IntentConflict, IntentId, IntentRecord, IntentState, IntentStep,
+    IntentSummary, IntentUse, Key, KeyRange, Limits, Malformed, Metadata, MetadataError,
+    Metageneration, Mutation, NameError, Observed, ObservedIntent, Owner, Policy, PolicyError,
+    Prefix, Reason, Receipt, Record, Rejection, Revision, Rule, Sequence, Step, StepRecord,
+    StepSummary, Term, Unavailable, Value, Work, WriteReceipt, escape, unescape,
 };
 pub use highwater_wal::{Disk, DiskFile, LogError, OsDisk, SaltSource};
 
 pub use config::{Config, ConfigError};
 pub use digest::digest;
 pub use error::{Error, ErrorKind, OpenError, StorageError};
+pub use reconcile::{Found, Reconcile, Reconciled};
 pub use snapshot::{IntentPage, PAGE_BYTES_MAX, PAGE_ROWS_MAX, Page, Snapshot};
 pub use status::{Counted, LogFigures, Status};
 pub use store::Store;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use highwater_core::{
     DestinationId, Effect, Incarnation, IncarnationMark, IncarnationNumber, Revision,
 };
-use highwater_wal::{Disk, FrameBuf, Log, LogError, LogOptions};
+use highwater_wal::{Disk, Durable, FrameBuf, Log, LogError, LogOptions};
 
 use crate::base::Base;
 use crate::config::{Config, SPARE_SEGMENTS};
@@ -35,6 +35,7 @@ pub(crate) struct Recovered {
 ///
 /// [`OpenError`] with the file that is wrong.
 pub(crate) fn recover(disk: Arc<dyn Disk>, config: Config) -> Result<Recovered, OpenError> {
+    log_behind_index(&*disk)?;
     let destination = match identity::read(&*disk)? {
         Some(id) => id,
         None => {
@@ -57,7 +58,7 @@ pub(crate) fn recover(disk: Arc<dyn Disk>, config: Config) -> Result<Recovered, 
         ),
         (None, Some((id, incarnation, start))) if id == destination => (incarnation, start),
         (None, Some(_)) => return Err(wrong_frame(None, "it belongs to another destination")),
-        (None, None) if found.frames.is_empty() => begin(&mut log, destination, &mut found)?,
+        (None, None) if found.last.is_none() => begin(&mut log, destination, &mut found)?,
         (None, None) => {
             return Err(wrong_index(
                 "it is empty, and the log doesn't reach back to the beginning",
@@ -91,6 +92,21 @@ pub(crate) fn recover(disk: Arc<dyn Disk>, config: Config) -> Result<Recovered, 
         history,
     };
     Ok(Recovered { parts, index })
+}
+
+/// The index is made after the log, so one without any log isn't what a cut creation leaves.
+/// Nothing is made in the place of what is missing.
+fn log_behind_index(disk: &dyn Disk) -> Result<(), OpenError> {
+    let names = disk.list().map_err(|source| OpenError::Io {
+        what: "list the directory of",
+        file: "the log".into(),
+        source,
+    })?;
+    let indexed = names.iter().any(|name| name == INDEX_FILE);
+    if indexed && !names.iter().any(|name| name.starts_with("log-")) {
+        return Err(wrong_frame(None, "it is missing, but there is an index"));
+    }
+    Ok(())
 }
 
 fn base_over(index: Option<IndexSnapshot>, layer: Layer, start: Revision) -> Base {
@@ -136,6 +152,7 @@ fn open_log(
     let opened = Log::open(Arc::clone(disk), options, &mut *found.collect());
     match opened {
         Ok((log, recovered)) => {
+            found.last = recovered.last.map(Durable::lsn);
             if let Some(torn) = &recovered.torn {
                 tracing::info!(file = %torn.file, offset = torn.offset,
                     "cleared an unconfirmed frame at the end of the log");
@@ -175,7 +192,7 @@ fn open_index(
         Ok(opened) => return Ok(opened),
         Err(error) => error,
     };
-    if found.genesis().is_none() && !found.frames.is_empty() {
+    if found.genesis().is_none() && found.last.is_some() {
         return Err(OpenError::Index(error));
     }
     tracing::warn!(%error, "the index can't be read and is made anew from the log");
@@ -202,6 +219,7 @@ fn begin(
     let mut group = Group::new(Arc::new(Layer::default()), FrameBuf::new());
     group.encode(&effect, usize::MAX);
     let durable = log.append(&mut group.frame)?;
+    found.last = Some(durable.lsn());
     found.frames.push((durable.lsn(), group.frame.len() as u64));
     found.effects.push((durable.lsn(), Arc::clone(&effect)));
     Ok((incarnation, effect.revision()))

@@ -21,6 +21,9 @@ pub(crate) struct Found {
     pub(crate) effects: Vec<(Lsn, Arc<Effect>)>,
     /// Payload bytes of each frame.
     pub(crate) frames: Vec<(Lsn, u64)>,
+    /// The last position that the log gave out. Its frame may be gone: a segment without any can be
+    /// all that is left.
+    pub(crate) last: Option<Lsn>,
     /// Why reading stopped, if it did.
     pub(crate) wrong: Option<(Lsn, String)>,
 }
@@ -120,14 +123,20 @@ pub(crate) fn fold(
         }
         folded.take(*lsn, effect)?;
     }
-    let last = found.frames.last().map_or(0, |(lsn, _)| lsn.get());
-    if applied.is_some_and(|applied| applied.lsn > last) {
+    let last = found.last.map_or(0, Lsn::get);
+    let indexed = applied.map_or(0, |applied| applied.lsn);
+    if indexed > last {
         return Err(wrong_frame(
             None,
             "it ends before what the index already holds",
         ));
     }
-    let indexed = applied.map_or(0, |applied| applied.lsn);
+    if found.frames.is_empty() && indexed < last {
+        return Err(wrong_frame(
+            None,
+            "effects between the index and its end are missing",
+        ));
+    }
     let newer = found.frames.iter().filter(|(lsn, _)| lsn.get() > indexed);
     folded.log_bytes = newer.map(|(_, bytes)| bytes).sum();
     Ok(folded)

@@ -25,6 +25,13 @@ impl Room {
         self.in_flight.store(payload_bytes as u64, Ordering::SeqCst);
     }
 
+    /// The largest payload that the active segment has a place for, while nothing is in flight.
+    #[cfg(test)]
+    pub(crate) fn most_without_spare(&self) -> usize {
+        let left = self.active_left.load(Ordering::SeqCst);
+        usize::try_from(left - FRAME_OVERHEAD_BYTES).unwrap()
+    }
+
     /// Whether a frame with this payload will find a place behind the one in flight, in the active
     /// segment or in a spare. The three figures are read against the order in which a rotation
     /// changes them, so that what is seen is never more than there is.

@@ -10,7 +10,7 @@ use highwater_core::{
     IntentRecord, Key, Record, Revision,
 };
 use highwater_core::{DomainId, Observed, Reason, Rejection, Unavailable, View};
-use highwater_wal::{FrameBuf, Log, LogStatus, SegmentPool};
+use highwater_wal::{FrameBuf, Lacking, Log, LogStatus, SegmentPool};
 use parking_lot::Mutex;
 
 use crate::base::Base;
@@ -134,6 +134,11 @@ impl Shared {
             reason: Reason::Unavailable(why),
             observed,
         }))
+    }
+
+    /// Whether a place that data must go to has no space now.
+    pub(crate) fn is_full(&self) -> bool {
+        self.latch.is_index_full() || self.pool.lacking() == Some(Lacking::Space)
     }
 
     /// A cleared frame buffer.

@@ -181,7 +181,9 @@ impl Snapshot {
         if Arc::ptr_eq(&newest, held) || newest.indexed > self.0.revision {
             std::thread::park_timeout(REOPEN_WAIT);
         } else {
-            self.0.base.store(Some(newest));
+            // Unless it was ended meanwhile: it would never be ended again.
+            let held = Some(Arc::clone(held));
+            self.0.base.compare_and_swap(&held, Some(newest));
         }
     }
 
@@ -414,5 +416,41 @@ impl Snapshot {
             at.fetch(domain, needs, &mut filled)?;
             Ok(filled)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use highwater_core::Policy;
+
+    use super::*;
+    use crate::store::Store;
+
+    #[test]
+    fn a_snapshot_that_was_ended_amid_a_read_stays_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), crate::Config::default()).unwrap();
+        let name = DomainName::new("jobs").unwrap();
+        store
+            .create_domain(name.clone(), Policy::default(), None)
+            .unwrap();
+        let shared = store.shared();
+        let renew = || {
+            shared.with_writer(|writer| writer.group.layer = shared.begin_layer(writer));
+        };
+        for ended in [false, true] {
+            let snapshot = store.snapshot().unwrap();
+            let held = snapshot.0.base.load_full().unwrap();
+            renew();
+            if ended {
+                snapshot.0.base.store(None);
+            }
+            snapshot.refresh(&held);
+            let now = snapshot.0.base.load_full();
+            assert_eq!(now.is_none(), ended);
+            assert!(now.is_none_or(|now| !Arc::ptr_eq(&now, &held)));
+            let read = snapshot.get(&name, &Key::new("k").unwrap());
+            assert_eq!(matches!(read, Err(Error::SnapshotExpired)), ended);
+        }
     }
 }

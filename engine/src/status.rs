@@ -111,7 +111,7 @@ impl Shared {
     pub(crate) fn availability(&self) -> Availability {
         if self.latch.is_poisoned() {
             Availability::Poisoned
-        } else if self.latch.is_full() {
+        } else if self.is_full() {
             Availability::DiskFull
         } else {
             Availability::Ready

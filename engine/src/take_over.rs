@@ -1,10 +1,11 @@
 //! The take-over: fence first, then read.
 
 use highwater_core::{
-    Authority, Commit, DomainName, ExpectedDestination, Guard, GuardedRead, Identity, Receipt,
+    Authority, DomainName, ExpectedDestination, Guard, Identity, IntentId, Receipt,
 };
 
 use crate::error::Error;
+use crate::reconcile::{Found, Reconcile};
 use crate::snapshot::{Page, Snapshot};
 use crate::store::Store;
 
@@ -17,6 +18,8 @@ pub struct TakeOver {
     pub guard: Guard,
     /// The authority to fence with.
     pub authority: Authority,
+    /// The intents to find out about.
+    pub intents: Vec<IntentId>,
     /// The destination that the caller means; `None` to not check it.
     pub destination: Option<ExpectedDestination>,
     /// Who calls, as the transport authenticated it.
@@ -30,6 +33,8 @@ pub struct TakeOver {
 pub struct TakenOver {
     /// The statement about the fence.
     pub receipt: Receipt,
+    /// What is known of the intents that were asked about, in that order.
+    pub found: Vec<Found>,
     /// The first records under the guard, as they were under this fence.
     pub page: Page,
     /// The state that the page is from, for the pages after it.
@@ -37,16 +42,18 @@ pub struct TakenOver {
 }
 
 impl Store {
-    /// Raises a guard's fence to an authority, then reads the guard's records: all that earlier
-    /// holders wrote is in them, and nothing that they write can come after. Blocks the thread.
+    /// Raises a guard's fence to an authority, then says what became of intents and reads the
+    /// guard's records: all that earlier holders wrote is in them, and nothing that they write can
+    /// come after. Blocks the thread.
     ///
     /// # Errors
     ///
     /// [`Error::Rejected`] if the authority isn't above the fence, also when another one was
     /// accepted between the fence and the read.
     pub fn take_over(&self, request: TakeOver) -> Result<TakenOver, Error> {
-        let receipt = self.commit(request.commit())?;
-        self.read_taken(&request, receipt)
+        let question = request.question();
+        let receipt = self.fence_intents(&question, &request.fence())?;
+        request.read(receipt, question.answer(self)?)
     }
 
     /// As [`Store::take_over`], without blocking a thread.
@@ -55,37 +62,40 @@ impl Store {
     ///
     /// As [`Store::take_over`].
     pub async fn take_over_async(&self, request: TakeOver) -> Result<TakenOver, Error> {
-        let receipt = self.commit_async(request.commit()).await?;
-        self.read_taken(&request, receipt)
-    }
-
-    /// Reads under the fence, from a state that has it: only this holder can have changed anything
-    /// since, or the read is refused.
-    fn read_taken(&self, request: &TakeOver, receipt: Receipt) -> Result<TakenOver, Error> {
-        let snapshot = self.snapshot()?;
-        snapshot.admit(&GuardedRead {
-            domain: request.domain.clone(),
-            destination: request.destination,
-            authority: request.authority.clone(),
-            caller: request.caller.clone(),
-            guards: vec![request.guard.clone()],
-        })?;
-        let page = snapshot.scan_guard(&request.domain, &request.guard, None, request.limit)?;
-        Ok(TakenOver {
-            receipt,
-            page,
-            snapshot,
-        })
+        let question = request.question();
+        let receipt = self
+            .fence_intents_async(&question, &request.fence())
+            .await?;
+        request.read(receipt, question.answer(self)?)
     }
 }
 
 impl TakeOver {
-    fn commit(&self) -> Commit {
-        let mut commit = Commit::new(self.domain.clone())
-            .under(self.authority.clone())
-            .advance(self.guard.clone());
-        commit.destination = self.destination;
-        commit.caller = self.caller.clone();
-        commit
+    fn fence(&self) -> (Guard, Authority) {
+        (self.guard.clone(), self.authority.clone())
+    }
+
+    fn question(&self) -> Reconcile {
+        Reconcile {
+            domain: self.domain.clone(),
+            intents: self.intents.clone(),
+            fence: Some(self.fence()),
+            destination: self.destination,
+            caller: self.caller.clone(),
+        }
+    }
+
+    fn read(
+        &self,
+        receipt: Receipt,
+        (found, snapshot): (Vec<Found>, Snapshot),
+    ) -> Result<TakenOver, Error> {
+        let page = snapshot.scan_guard(&self.domain, &self.guard, None, self.limit)?;
+        Ok(TakenOver {
+            receipt,
+            found,
+            page,
+            snapshot,
+        })
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use highwater_wal::LogError;
+use highwater_wal::{Lacking, LogError};
 
 use crate::checkpoint::Checkpointer;
 use crate::shared::Shared;
@@ -110,22 +110,20 @@ fn keep_house(shared: &Shared) {
 
 /// Makes the spare segments that are missing, and says what is in the way.
 fn make_room(shared: &Shared) {
-    let latch = &shared.latch;
+    let lacked = shared.pool.lacking();
     match shared.pool.ensure_spare() {
         Ok(()) => {
-            let lacked = latch.set_no_descriptor(false);
-            if latch.set_log_full(false) || lacked {
+            if lacked.is_some() {
                 tracing::info!("there is room for the log again");
             }
         }
         Err(LogError::Full { file, source }) => {
-            latch.set_no_descriptor(false);
-            if latch.set_log_full(true) {
+            if lacked != Some(Lacking::Space) {
                 tracing::warn!(%file, %source, "no room for the log: no more data is taken");
             }
         }
         Err(LogError::NoDescriptor { file, source }) => {
-            if latch.set_no_descriptor(true) {
+            if lacked != Some(Lacking::Descriptor) {
                 tracing::warn!(%file, %source, "too many files are open: once the log's segments \
                     are full, everything is refused as overloaded until some are closed");
             }

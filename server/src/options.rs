@@ -55,7 +55,7 @@ impl Default for ServeOptions {
             streams_per_connection_max: 256,
             header_bytes_max: 16 << 10,
             commit_streams_max: 1_024,
-            scans_max: 256,
+            scans_max: 64,
             watches_max: 4_096,
             stream_window: 4_096,
             page_bytes: 1 << 20,

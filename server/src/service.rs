@@ -406,6 +406,7 @@ impl Highwater for Service {
             domain: scope.domain,
             guard,
             authority,
+            intents: Vec::new(),
             destination: scope.destination,
             caller: scope.caller,
             limit: size.records(),

@@ -18,6 +18,8 @@ mod pipeline;
 #[cfg(test)]
 mod prefixes;
 #[cfg(test)]
+mod reconcile;
+#[cfg(test)]
 mod scripts;
 #[cfg(test)]
 mod support;

@@ -132,7 +132,7 @@ impl Model {
             .or_else(|| world.other_epoch(request, &touched))
             .or_else(|| world.fenced_out(request, &touched))
             .or_else(|| self.condition_fails(world, request))
-            .or_else(|| plans::unfit(&world.plans, request).map(Refusal::from));
+            .or_else(|| plans::unfit(&world.plans, request, &touched).map(Refusal::from));
         match refused {
             Some(refusal) => Err(Box::new(refusal)),
             None => Ok(world),
@@ -251,6 +251,9 @@ impl Model {
         let admission = world.policy.admission();
         for change in &request.changes {
             let Some(guard) = guard_touched(&world.policy, change) else {
+                if admission == Admission::Fenced {
+                    return Some(refusal("AuthorityRequired"));
+                }
                 continue;
             };
             let raises = matches!(change, Change::Advance(_) | Change::Bind(..));

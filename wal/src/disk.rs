@@ -226,9 +226,9 @@ impl DiskFile for OsFile {
     }
 }
 
-/// Reserves space and leaves the file's length as it is: a part of the space there may be enough for
-/// a part of the length, and whoever opens the file after a crash must find none that nobody wanted.
-/// False where the file system can't reserve.
+/// Reserves space and leaves the file's length as it is: a part of the space there may be enough
+/// for a part of the length, and whoever opens the file after a crash must find none that nobody
+/// wanted. False where the file system can't reserve.
 fn reserve(file: &File, len: u64) -> io::Result<bool> {
     loop {
         return match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, len) {

@@ -73,5 +73,5 @@ pub use lsn::{Durable, Lsn};
 pub use options::{
     LogOptions, MAX_SEGMENT_BYTES, MAX_SPARE_SEGMENTS, MIN_SEGMENT_BYTES, OptionsError, SaltSource,
 };
-pub use pool::SegmentPool;
+pub use pool::{Lacking, SegmentPool};
 pub use writer::{CutShort, Log, LogStatus, Recovered, Replay, ReplayStop, TornTail};

@@ -37,6 +37,24 @@ struct State {
     /// At most `spare_target`, plus one that a failed rotation gave back.
     spares: Vec<Spare>,
     next_spare_id: u64,
+    lacking: Option<Lacking>,
+}
+
+impl State {
+    /// Keeps a new spare: whatever was lacking was there.
+    fn add(&mut self, spare: Spare) {
+        self.spares.push(spare);
+        self.lacking = None;
+    }
+}
+
+/// What there wasn't enough of to make a spare segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lacking {
+    /// Space on the disk, or a quota of it.
+    Space,
+    /// A file descriptor.
+    Descriptor,
 }
 
 /// A segment that gets no more frames.
@@ -85,6 +103,7 @@ impl SegmentPool {
                 sealed,
                 spares: Vec::new(),
                 next_spare_id,
+                lacking: None,
             }),
         };
         for name in &catalogue.unfinished {
@@ -118,11 +137,25 @@ impl SegmentPool {
         loop {
             let _turn = lock(&self.work);
             self.check()?;
-            if lock(&self.state).spares.len() >= self.spare_target {
+            let mut state = lock(&self.state);
+            if state.spares.len() >= self.spare_target {
+                state.lacking = None;
                 return Ok(());
             }
-            let spare = self.build()?;
-            lock(&self.state).spares.push(spare);
+            drop(state);
+            let built = self.build();
+            let mut state = lock(&self.state);
+            match built {
+                Ok(spare) => state.add(spare),
+                Err(error) => {
+                    state.lacking = match error {
+                        LogError::Full { .. } => Some(Lacking::Space),
+                        LogError::NoDescriptor { .. } => Some(Lacking::Descriptor),
+                        _ => None,
+                    };
+                    return Err(error);
+                }
+            }
         }
     }
 
@@ -162,7 +195,7 @@ impl SegmentPool {
             .map_err(io_error(IoOp::Rename, &name))?;
         // Used before this is durable, the old name could come back with a foreign header.
         self.sync_dir()?;
-        lock(&self.state).spares.push(Spare { id, file });
+        lock(&self.state).add(Spare { id, file });
         Ok(())
     }
 
@@ -223,6 +256,13 @@ impl SegmentPool {
         } else {
             Ok(())
         }
+    }
+
+    /// What the last attempt to make a spare segment lacked; `None` from the moment on at which
+    /// there is a new one, or the attempt failed for another reason.
+    #[must_use]
+    pub fn lacking(&self) -> Option<Lacking> {
+        lock(&self.state).lacking
     }
 
     /// How many segments are ready to be used.

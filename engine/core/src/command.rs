@@ -156,8 +156,10 @@ pub enum Mutation {
         /// The guard.
         guard: Guard,
     },
-    /// Records a new intent with the work that it is for and the authority for that work's guard,
-    /// whose fence rises to it. The very same binding once more is accepted and changes nothing.
+    /// Records the work that an intent is for and the authority for that work's guard, whose fence
+    /// rises to it. From then on a step of it needs an authority for that guard. The very same
+    /// binding once more is accepted and changes nothing. Until there is a step, a newer term of
+    /// the guard may bind it anew, and whoever bound it to nothing but the guard may say more.
     BindIntent {
         /// The intent.
         intent: IntentId,

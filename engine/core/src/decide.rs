@@ -93,7 +93,7 @@ fn judge(view: &View, commit: &Commit) -> Judged<Verdict> {
     }
     // R8
     rules::conditions_hold(view, commit)?;
-    intents::changes_hold(view, commit)?;
+    intents::changes_hold(view, &domain.policy, commit)?;
     // R9
     let accepted = accept::commit(view, domain, commit, under)?;
     Ok(Verdict::Accepted(Box::new(accepted)))

@@ -218,7 +218,7 @@ pub struct StepRecord {
 pub struct IntentRecord {
     /// What it is in.
     pub state: IntentState,
-    /// What it is bound to; set once, when the intent is made, or never.
+    /// What it is bound to, if it is. The guard stays; the rest does once there is a step.
     pub binding: Option<Arc<Binding>>,
     /// The steps that were accepted, from the first one on.
     pub steps: Vec<Arc<StepRecord>>,

@@ -11,6 +11,7 @@ use crate::effect::IntentChange;
 use crate::intent::{Binding, Ending, IntentRecord, IntentState, Step, StepRecord};
 use crate::limits::{INPUTS_MAX, INTENT_BYTES_MAX, INTENT_MUTATIONS_MAX};
 use crate::names::IntentId;
+use crate::policy::Policy;
 use crate::receipt::Receipt;
 use crate::rejection::{IntentConflict, Malformed, Observed, Reason, Rejection, Unavailable};
 use crate::rules::{Judged, reject};
@@ -96,9 +97,11 @@ pub(crate) fn replay(view: &View, commit: &Commit) -> Judged<Option<Box<Receipt>
     Ok(None)
 }
 
-/// R8 for intents: one that is bound is new, or bound so already; one that is ended or made
-/// indeterminate is known, hasn't ended, and is bound to the guard that was named.
-pub(crate) fn changes_hold(view: &View, commit: &Commit) -> Judged {
+/// R8 for intents: one that is bound isn't bound otherwise, or may be bound anew; one that is
+/// ended or made indeterminate is known, hasn't ended, and is bound to the guard that was named; a
+/// step of one that is bound is done under an authority for that guard. Whoever is fenced out of
+/// it can therefore do nothing of the intent any more.
+pub(crate) fn changes_hold(view: &View, policy: &Policy, commit: &Commit) -> Judged {
     for (index, mutation) in commit.mutations.iter().enumerate() {
         let Some(id) = mutation.intent() else {
             continue;
@@ -109,10 +112,16 @@ pub(crate) fn changes_hold(view: &View, commit: &Commit) -> Judged {
         let reason = match (mutation, row) {
             (Mutation::BindIntent { .. }, None) => continue,
             (Mutation::BindIntent { .. }, Some(record)) => {
-                if record.binding == binding(commit, mutation) {
-                    continue;
+                let after = binding(commit, mutation);
+                match &record.state {
+                    _ if record.binding == after => continue,
+                    IntentState::Ended(_) => Reason::IntentClosed {
+                        state: record.state.clone(),
+                        mutation: Some(index),
+                    },
+                    _ if may_bind(record, after.as_deref()) => continue,
+                    _ => Reason::IntentConflict(IntentConflict::Binding),
                 }
-                Reason::IntentConflict(IntentConflict::Binding)
             }
             (_, None) => Reason::UnknownIntent,
             (_, Some(record)) => match &record.state {
@@ -126,7 +135,38 @@ pub(crate) fn changes_hold(view: &View, commit: &Commit) -> Judged {
         };
         return reject_at_intent(view, id, reason);
     }
-    Ok(())
+    step_is_under_its_guard(view, policy, commit)
+}
+
+/// Whether an intent that hasn't ended may be bound so: if it wasn't bound yet, or if nothing was
+/// done of it and it stays with its guard, whose newer holder takes it on, or the one that had only
+/// laid a hand on it. The newer term is newer, because the fence was at the older one.
+fn may_bind(record: &IntentRecord, after: Option<&Binding>) -> bool {
+    let (Some(before), Some(after)) = (record.binding.as_deref(), after) else {
+        return true;
+    };
+    let untouched = record.state == IntentState::Open && record.steps.is_empty();
+    let newer = before.authority.term() != after.authority.term();
+    let bare = before.work.inputs.is_empty() && before.work.configuration.is_none();
+    untouched && before.work.guard == after.work.guard && (newer || bare)
+}
+
+fn step_is_under_its_guard(view: &View, policy: &Policy, commit: &Commit) -> Judged {
+    let Some(used) = &commit.intent else {
+        return Ok(());
+    };
+    let Some(row) = view.intent(&used.id) else {
+        return incomplete(view);
+    };
+    let Some(guard) = row.and_then(|record| record.guard()) else {
+        return Ok(());
+    };
+    let touches = |mutation: &Mutation| mutation.guard(policy).as_ref() == Some(guard);
+    if commit.authority.for_guard(guard).is_some() && commit.mutations.iter().any(touches) {
+        return Ok(());
+    }
+    let reason = Reason::IntentConflict(IntentConflict::Guard);
+    reject_at_intent(view, &used.id, reason)
 }
 
 /// The binding that a mutation makes under the commit's authority.
@@ -199,7 +239,7 @@ fn changed(
     let mut after = before.map_or_else(new, |record| IntentRecord::clone(record));
     let about = |mutation: &&Mutation| mutation.intent() == Some(id);
     match commit.mutations.iter().find(about) {
-        Some(mutation @ Mutation::BindIntent { .. }) if after.binding.is_none() => {
+        Some(mutation @ Mutation::BindIntent { .. }) => {
             after.binding = binding(commit, mutation);
         }
         Some(Mutation::CloseIntent { ending, .. }) => after.state = IntentState::Ended(*ending),

@@ -43,7 +43,8 @@ pub enum Violation {
     /// I12: the steps of an intent are numbered from 1 without a gap, at most 64, the revisions of
     /// their receipts rise, and none is above the intent's last change.
     StepsOutOfOrder,
-    /// I13: what was recorded of an intent stays: its steps, its binding once it exists, its end.
+    /// I13: what was recorded of an intent stays: its steps, its binding once there are any, the
+    /// guard that it is bound to, its end.
     IntentRewritten,
     /// I14: what an effect records of an intent is of its own revision, and at most one step.
     IntentOutOfStep,
@@ -160,7 +161,11 @@ fn check_follows(view: &View, change: &IntentChange, revision: Revision) -> Resu
     let kept = after.steps.get(..old.len()) == Some(old);
     let ended = |before: &IntentRecord| matches!(before.state, IntentState::Ended(_));
     let final_now = before.is_none_or(|before| !ended(before));
-    let bound = before.is_none_or(|before| before.binding == after.binding);
+    let bound = before.is_none_or(|before| {
+        let same_guard = before.binding.is_none() || before.guard() == after.guard();
+        same_guard
+            && (before.binding == after.binding || before.binding.is_none() || old.is_empty())
+    });
     ensure(kept && final_now && bound, Violation::IntentRewritten)?;
     let new = after.steps.get(old.len()..).unwrap_or_default();
     let of_now = match new {

@@ -66,6 +66,7 @@ mod metadata;
 mod names;
 mod policy;
 mod receipt;
+mod reconcile;
 mod record;
 mod rejection;
 mod rejection_text;
@@ -102,6 +103,7 @@ pub use names::{
 };
 pub use policy::{Admission, GuardRule, HolderBinding, Policy, PolicyError};
 pub use receipt::{GuardReceipt, InputReceipt, Receipt, WriteReceipt};
+pub use reconcile::{Effects, Finding};
 pub use record::Record;
 pub use rejection::{IntentConflict, Malformed, Observed, Reason, Rejection, Rule, Unavailable};
 pub use state::State;

@@ -180,7 +180,8 @@ pub enum IntentConflict {
     },
     /// An intent of that id was made before, with another binding or none.
     Binding,
-    /// It is bound to another guard than was named, or to none.
+    /// It is bound to another guard than was named, or to none; or it is bound to a guard that a
+    /// step of it doesn't touch.
     Guard,
 }
 

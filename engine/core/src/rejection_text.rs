@@ -21,7 +21,7 @@ pub(crate) fn explain(rejection: &Rejection, f: &mut fmt::Formatter<'_>) -> fmt:
         Reason::Unavailable(unavailable) => fmt::Display::fmt(unavailable, f),
         Reason::AuthorityRequired => match &observed.guard {
             Some(guard) => write!(f, "an authority is required for guard '{guard}'"),
-            None => f.write_str("an authority is required"),
+            None => f.write_str("an authority is required: bind the intent to a guard first"),
         },
         Reason::PreconditionRequired => match &observed.key {
             Some(key) => write!(f, "a generation match is required on key '{key}'"),
@@ -96,7 +96,7 @@ fn intent(f: &mut fmt::Formatter<'_>, rejection: &Rejection) -> fmt::Result {
             f.write_str("was made already, with another binding or none")
         }
         Reason::IntentConflict(IntentConflict::Guard) => {
-            f.write_str("isn't bound to the guard that was named")
+            f.write_str("isn't bound to a guard that this is about")
         }
         Reason::IntentClosed { state, .. } => write!(f, "is closed to this: it is {state}"),
         Reason::IntentExhausted { bytes, max } => write!(

@@ -178,6 +178,11 @@ pub(crate) fn readable(view: &View, state: DomainState) -> Judged {
 pub(crate) fn admitted(view: &View, policy: &Policy, commit: &Commit) -> Judged {
     for mutation in &commit.mutations {
         let Some(guard) = mutation.guard(policy) else {
+            // An intent that isn't bound has no guard that an authority could be for: it has to be
+            // bound first.
+            if policy.admission() == Admission::Fenced {
+                return reject(view, Reason::AuthorityRequired);
+            }
             continue;
         };
         let raises = matches!(

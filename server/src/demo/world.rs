@@ -184,6 +184,7 @@ impl World {
             domain: self.jobs.clone(),
             guard: Guard::new("J").map_err(InputError::from)?,
             authority,
+            intents: Vec::new(),
             destination: None,
             caller: None,
             limit: PAGE_RECORDS,

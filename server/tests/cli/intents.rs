@@ -109,7 +109,11 @@ fn what_an_intent_refuses_ends_with_4_and_shows_the_intent() {
         ),
         (&"step".into(), &1.into())
     );
-    let unknown = server.under(5, "a", &["intent", "close", "jobs", "k", "--as=rejected"]);
+    let unknown = server.under(
+        5,
+        "a",
+        &["intent", "close", "jobs", "k", "--guard=j", "--as=rejected"],
+    );
     assert_eq!(code_of(&unknown), (4, "UnknownIntent".into()));
     assert_eq!(unknown.json()["observed"]["intent"]["state"], Value::Null);
     for ran in [&other, &closed, &skipped, &unknown] {

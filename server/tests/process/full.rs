@@ -1,5 +1,5 @@
-//! Real disks that fill up: what adds data is refused, nothing is lost, and writing goes on by itself
-//! once there is room.
+//! Real disks that fill up: what adds data is refused, nothing is lost, and writing goes on by
+//! itself once there is room.
 
 use std::path::Path;
 use std::process::Command;
@@ -154,8 +154,8 @@ async fn a_step_that_a_full_disk_refused_runs_once_there_is_room() {
     drop(mount);
 }
 
-/// How large the disk is, what of it is left when the store begins, and what must still be left when
-/// the store has no use for it: less than its index wants, more than its log does. In bytes.
+/// How large the disk is, what of it is left when the store begins, and what must still be left
+/// when the store has no use for it: less than its index wants, more than its log does. In bytes.
 const DISK: u64 = 32 << 20;
 const LEFT: u64 = 7 << 20;
 const UNUSED: u64 = 1 << 20;

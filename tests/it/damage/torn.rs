@@ -5,7 +5,7 @@ use std::fs;
 use highwater::{OpenError, Store};
 
 use super::{Left, contents, logged, put, refused};
-use crate::support::{commit_in_both, compare};
+use crate::support::{commit_in_both, compare, tight};
 
 /// The most zeros that a frame ends with: empty lists of its last record, and padding.
 const ZEROS_MAX: usize = 32;
@@ -99,6 +99,26 @@ fn a_log_file_that_is_missing_is_refused() {
         fs::copy(left.store().join(name), dir.join(name)).unwrap();
         let store = Store::open(&dir, config.clone()).unwrap();
         compare(&store.snapshot().unwrap(), &left.model);
+    }
+}
+
+#[test]
+fn a_log_that_is_missing_whole_is_refused_whatever_the_index_is_like() {
+    let left = Left::killed(&tight(), 60, 2_000);
+    let whole = fs::read(left.store().join("index.redb")).unwrap();
+    for index in [&whole[..], &whole[..100], &[], &vec![0; whole.len()]] {
+        for identity in [true, false] {
+            let dir = left.copied();
+            for name in left.log_files() {
+                fs::remove_file(dir.join(name)).unwrap();
+            }
+            fs::write(dir.join("index.redb"), index).unwrap();
+            if !identity {
+                fs::remove_file(dir.join("identity")).unwrap();
+            }
+            let error = refused(&dir, &tight());
+            assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
+        }
     }
 }
 

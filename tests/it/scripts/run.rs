@@ -214,6 +214,7 @@ impl Stage {
             domain: commit.domain.clone(),
             guard: Guard::new(&clauses.guards[0]).unwrap(),
             authority: one(&commit),
+            intents: Vec::new(),
             destination: commit.destination,
             caller: commit.caller.clone(),
             limit: 100,

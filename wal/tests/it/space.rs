@@ -1,11 +1,13 @@
 //! A disk without space, at every place where space is asked for.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use highwater_wal::LogError;
+use highwater_wal::{Disk, DiskFile, Lacking, Log, LogError, SegmentPool};
 
 use super::sim::{Fault, Op, SimDisk};
-use super::support::{Trace, count, open};
+use super::support::{Trace, count, open, options};
 
 /// Runs to the fault, goes on after it, and checks that nothing confirmed is missing.
 fn fills_up_at(at: usize, kind: ErrorKind) -> LogError {
@@ -128,4 +130,75 @@ fn a_spare_found_without_space_behind_it_is_removed() {
             .filter(|name| name.starts_with("spare-"));
         assert_eq!(files.count(), spares);
     }
+}
+
+/// A disk without file descriptors while it is told so, which notes at every file that is made what
+/// the pool says it lacks.
+#[derive(Clone, Debug, Default)]
+struct Scarce {
+    disk: SimDisk,
+    lacks: Arc<AtomicBool>,
+    pool: Arc<OnceLock<Arc<SegmentPool>>>,
+    seen: Arc<Mutex<Vec<Option<Lacking>>>>,
+}
+
+impl Disk for Scarce {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.disk.list()
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        if let Some(pool) = self.pool.get() {
+            self.seen.lock().unwrap().push(pool.lacking());
+        }
+        if self.lacks.load(Ordering::SeqCst) {
+            const EMFILE: i32 = 24;
+            return Err(io::Error::from_raw_os_error(EMFILE));
+        }
+        self.disk.create(name)
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        self.disk.open(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        self.disk.sync_dir()
+    }
+}
+
+#[test]
+fn what_is_lacking_is_told_until_there_is_a_spare_and_no_longer() {
+    let scarce = Scarce::default();
+    let mut options = options();
+    options.spare_segments = 2;
+    let opened = Log::open(Arc::new(scarce.clone()), options, &mut |_, _| Ok(()));
+    let pool = opened.unwrap().0.pool();
+    scarce.pool.set(Arc::clone(&pool)).unwrap();
+    assert_eq!(pool.lacking(), None);
+    scarce.lacks.store(true, Ordering::SeqCst);
+    for _ in 0..2 {
+        let error = pool.ensure_spare().unwrap_err();
+        assert!(matches!(error, LogError::NoDescriptor { .. }), "{error}");
+        assert_eq!(pool.lacking(), Some(Lacking::Descriptor));
+    }
+    scarce.lacks.store(false, Ordering::SeqCst);
+    let full = Fault::Error(ErrorKind::StorageFull);
+    scarce.disk.set_fault(scarce.disk.ops().len(), full);
+    assert!(matches!(pool.ensure_spare(), Err(LogError::Full { .. })));
+    assert_eq!(pool.lacking(), Some(Lacking::Space));
+    scarce.seen.lock().unwrap().clear();
+    pool.ensure_spare().unwrap();
+    // With the first spare there is room already, while the second one is being made.
+    let seen = scarce.seen.lock().unwrap().clone();
+    assert_eq!(seen, [Some(Lacking::Space), None]);
+    assert_eq!((pool.lacking(), pool.spares()), (None, 2));
 }

@@ -11,7 +11,7 @@ use highwater_core::{
 
 use crate::oracle::Rules;
 use crate::raw::{
-    Bytes, Change, Cond, Request, Task, advance, auth, delete, label, put, request, task,
+    Auths, Bytes, Change, Cond, Request, Task, advance, auth, delete, label, put, request, task,
 };
 use crate::twin::{HERE, MARK, START, Twin, malformed};
 
@@ -90,6 +90,15 @@ fn questions() -> Vec<Request> {
             );
         }
     }
+    for step in [1, 2, 3] {
+        // Beside the guard that it may be bound to, and under nobody.
+        all.push(by(3, "a", vec![put("l", "1")]).step("i", step));
+        all.push(by(3, "a", vec![put("l", "1"), put("k", "1")]).step("i", step));
+        all.push(request(vec![put("k", "1")]).step("i", step));
+        let mut partly = request(vec![put("l", "1"), put("k", "1")]).step("i", step);
+        partly.auth = Auths::PerGuard(vec![(id("l"), auth(1, MARK, 3, "a"))]);
+        all.push(partly);
+    }
     for guard in [None, Some(id("k")), Some(id("l"))] {
         for name in ["i", "j", "z"] {
             let close = |how| Change::Close(id(name), guard.clone(), how);
@@ -157,8 +166,10 @@ fn a_step_is_replayed_whatever_has_happened_since() {
     assert!(twin.step(&by(
         9,
         "b",
-        vec![put("k", "2"), Change::Close(id("i"), None, "rejected")]
+        vec![put("k", "2"), Change::Bind(id("i"), task("k"))]
     )));
+    let close = Change::Close(id("i"), Some(id("k")), "rejected");
+    assert!(twin.step(&by(9, "b", vec![close])));
     twin.new_epoch(0x22);
     let mut strange = first.clone().under(auth(7, 7, 7, "x")).called_by("y");
     strange.destination = Some(HERE);

@@ -131,7 +131,7 @@ impl Model {
             .or_else(|| self.other_epoch(request, &touched))
             .or_else(|| self.fenced_out(request, &touched))
             .or_else(|| self.condition_fails(request))
-            .or_else(|| plans::unfit(&self.intents, request).map(Refusal::from))
+            .or_else(|| plans::unfit(&self.intents, request, &touched).map(Refusal::from))
             .or_else(|| self.exhausted(request))
             .or_else(|| self.overfull_intent(request, &touched));
         match refused {
@@ -242,6 +242,9 @@ impl Model {
     fn incomplete_request(&self, request: &Request) -> Option<Refusal> {
         for change in &request.changes {
             let Some(guard) = touches(self.rules.guard, change) else {
+                if self.rules.admission == Admission::Fenced {
+                    return Some(refusal("AuthorityRequired"));
+                }
                 continue;
             };
             let advances = matches!(change, Change::Advance(_) | Change::Bind(..));

@@ -170,6 +170,10 @@ impl Case {
                 let step = holders_put("s", 1, "w").step(name, 1);
                 let ends = breach != B::BoundOtherwise;
                 let mut step = if ends { step.completing() } else { step };
+                if !ends {
+                    let bind = Change::Bind(name.into(), task("s"));
+                    step.changes.push(bind);
+                }
                 let row = twin.model.rows.get(b"s".as_slice());
                 let generation = row.map_or(0, |row| row.generation);
                 step.conds = vec![Cond::GenerationIs(b"s".to_vec(), generation)];

@@ -146,20 +146,33 @@ pub fn other_outcome(plans: &Plans, request: &Request) -> Option<Obstacle> {
     }
 }
 
-/// Why an intent can't be changed as a request wants it.
+/// Why an intent can't be changed as a request wants it, or go on by it; `touched` are the guards
+/// that the request touches.
 #[must_use]
-pub fn unfit(plans: &Plans, request: &Request) -> Option<Obstacle> {
+pub fn unfit(plans: &Plans, request: &Request, touched: &BTreeSet<Bytes>) -> Option<Obstacle> {
     for (index, change) in request.changes.iter().enumerate() {
         let Some(id) = change.intent() else { continue };
         let told = plans.get(id).map(|plan| &plan.told);
         let wrong = match (change, told) {
             (Change::Bind(_, task), Some(told)) => {
-                let auth = presented(request, &task.guard);
-                let same = told
-                    .binding
-                    .as_ref()
-                    .is_some_and(|(known, by)| known == task && Some(by) == auth);
-                (!same).then(|| conflict(id, "binding"))
+                let by = presented(request, &task.guard);
+                let same = told.binding.as_ref().map(|(known, by)| (known, Some(by)));
+                if same == Some((task, by)) {
+                    None
+                } else if !["open", "indeterminate"].contains(&told.state) {
+                    Some(ended(id, told.state, Some(index)))
+                } else if let Some((known, before)) = &told.binding {
+                    let goes_on = told.state == "open"
+                        && told.steps.is_empty()
+                        && known.guard == task.guard
+                        && (by.is_some_and(|by| {
+                            (by.epoch, by.mark, by.sequence)
+                                != (before.epoch, before.mark, before.sequence)
+                        }) || (known.inputs.is_empty() && known.configuration.is_none()));
+                    (!goes_on).then(|| conflict(id, "binding"))
+                } else {
+                    None
+                }
             }
             (Change::Bind(..), None) => None,
             (_, None) => Some(obstacle("UnknownIntent", id, None)),
@@ -178,7 +191,10 @@ pub fn unfit(plans: &Plans, request: &Request) -> Option<Obstacle> {
             return wrong;
         }
     }
-    None
+    let (id, ..) = request.intent.as_ref()?;
+    let (task, _) = plans.get(id)?.told.binding.as_ref()?;
+    let may = touched.contains(&task.guard) && presented(request, &task.guard).is_some();
+    (!may).then(|| conflict(id, "guard"))
 }
 
 /// What an accepted request leaves of its intents.
