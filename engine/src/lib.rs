@@ -60,17 +60,18 @@ mod weight;
 mod writer;
 
 pub use highwater_core::{
-    Admission, Authorities, Authority, AuthorityError, Availability, Binding, Commit, Condition,
-    Configuration, DestinationId, Digest, Domain, DomainId, DomainName, DomainState, Effects,
-    EndCause, Ending, Epoch, EpochEntry, EpochMark, EpochNumber, EpochTable, ExpectedDestination,
-    Fence, Finding, Generation, Grant, Guard, GuardReceipt, GuardRule, GuardedRead, Holder,
-    HolderBinding, Identity, Incarnation, IncarnationMark, IncarnationNumber, Input, InputName,
-    InputReceipt, IntentConflict, IntentId, IntentRecord, IntentState, IntentStep, IntentUse, Key,
-    KeyRange, Lease, LeaseClock, LeaseEnd, LeaseId, LeaseReceipt, LeaseRecord, LeaseStanding,
-    Limits, Malformed, Metadata, MetadataError, Metageneration, Mutation, NameError, Observed,
-    ObservedIntent, ObservedLease, Owner, Policy, PolicyError, Prefix, Reason, Receipt, Record,
-    Rejection, Revision, Rule, Sequence, Step, StepRecord, Term, Terms, Ttl, Unavailable, Value,
-    Work, WriteReceipt, escape, unescape,
+    Admission, Authorities, Authority, AuthorityError, Availability, Binding, BindingSummary,
+    Commit, Condition, Configuration, DestinationId, Digest, Domain, DomainId, DomainName,
+    DomainState, Effects, EndCause, Ending, Epoch, EpochEntry, EpochMark, EpochNumber, EpochTable,
+    ExpectedDestination, Fence, Finding, Generation, Grant, Guard, GuardReceipt, GuardRule,
+    GuardedRead, Holder, HolderBinding, Identity, Incarnation, IncarnationMark, IncarnationNumber,
+    Input, InputName, InputReceipt, IntentConflict, IntentId, IntentRecord, IntentState,
+    IntentStep, IntentSummary, IntentUse, Key, KeyRange, Lease, LeaseClock, LeaseEnd, LeaseId,
+    LeaseReceipt, LeaseRecord, LeaseStanding, Limits, Malformed, Metadata, MetadataError,
+    Metageneration, Mutation, NameError, Observed, ObservedIntent, ObservedLease, Owner, Policy,
+    PolicyError, Prefix, Reason, Receipt, Record, Rejection, Revision, Rule, Sequence, Step,
+    StepRecord, StepSummary, Term, Terms, Ttl, Unavailable, Value, Work, WriteReceipt, escape,
+    unescape,
 };
 pub use highwater_wal::{Disk, DiskFile, LogError, OsDisk, SaltSource};
 

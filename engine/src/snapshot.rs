@@ -12,6 +12,7 @@ use highwater_core::{
 use parking_lot::Mutex;
 
 use crate::base::{At, Base};
+use crate::clock::wall_clock_ms;
 use crate::digest::of_command;
 use crate::error::{Error, StorageError};
 use crate::shared::Shared;
@@ -347,8 +348,13 @@ impl Snapshot {
             view = self.filled(&view, &domain, &needs)?;
         }
         view.command_digest = of_command(commit);
+        // An intent's record has room for the time of each step: its size is judged with it.
+        view.advisory_time_ms = Some(wall_clock_ms());
         match decide(&view, commit) {
-            Verdict::Accepted(accepted) => Ok(accepted.receipt),
+            Verdict::Accepted(accepted) => Ok(Receipt {
+                advisory_time_ms: None,
+                ..accepted.receipt
+            }),
             Verdict::Replayed(receipt) => Ok(*receipt),
             Verdict::Rejected(rejection) => Err(Error::Rejected(rejection)),
         }

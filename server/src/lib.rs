@@ -30,6 +30,7 @@ mod descriptors;
 mod error;
 mod health;
 mod identity;
+mod intents;
 mod listener;
 mod options;
 mod pages;

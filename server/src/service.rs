@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use highwater::{Error, Store, TakeOver, WatchRequest};
 use highwater_core::{
-    Authority, Commit, DomainName, ExpectedDestination, Guard, Identity, Key, Malformed, Policy,
-    Receipt, Revision,
+    Authority, Commit, DomainName, ExpectedDestination, Guard, Identity, IntentId, Key, Malformed,
+    Policy, Receipt, Revision,
 };
 use highwater_proto::convert::{FromWire, ToWire, optional, parts, record_to_wire, required};
 use highwater_proto::status::from_rejection;
@@ -17,6 +17,7 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::admission::{Admission, Place};
 use crate::deadline;
 use crate::identity::caller;
+use crate::intents::IntentList;
 use crate::options::ServeOptions;
 use crate::pages::{Keys, PageSize, Pages};
 use crate::read::{Scope, expect, scanned, watched};
@@ -295,6 +296,45 @@ impl Highwater for Service {
         let progress = self.options.progress_interval;
         tokio::spawn(send_changes(watch, sender, self.ending.clone(), progress));
         Ok(Response::new(answers))
+    }
+
+    async fn get_intent(
+        &self,
+        request: Request<v1::GetIntentRequest>,
+    ) -> Answer<v1::GetIntentResponse> {
+        self.limit(&request)?;
+        let request = request.into_inner();
+        let scope = self.scope(&request.domain, request.destination, None)?;
+        let id = IntentId::from_wire(request.id).map_err(|malformed| self.malformed(malformed))?;
+        let snapshot = scope.snapshot(&self.store, None, |_| Ok(None))?;
+        let intent = snapshot.intent(&scope.domain, &id).map_err(status::of)?;
+        Ok(Response::new(v1::GetIntentResponse {
+            revision: snapshot.revision().get(),
+            intent: intent.map(|record| record.to_wire()),
+        }))
+    }
+
+    async fn list_intents(
+        &self,
+        request: Request<v1::ListIntentsRequest>,
+    ) -> Answer<v1::ListIntentsResponse> {
+        let limit = self.limit(&request)?;
+        let mut request = request.into_inner();
+        let scope = self.scope(&request.domain, request.destination.take(), None)?;
+        let list = IntentList::read(&request, self.own, scope.domain.clone(), &self.options)
+            .map_err(|malformed| self.malformed(malformed))?;
+        let after = list
+            .resume(request.page_token)
+            .map_err(|reason| from_rejection(&status::refused(reason, &self.store.status())))?;
+        let snapshot = scope.snapshot(&self.store, None, |_| Ok(None))?;
+        let page = tokio::task::spawn_blocking(move || list.page(&snapshot, after));
+        let page = async {
+            match page.await {
+                Ok(page) => page.map_err(status::of),
+                Err(_) => Err(Status::internal("the read was given up")),
+            }
+        };
+        Ok(Response::new(deadline::within(limit, page).await?))
     }
 
     async fn get_fence(

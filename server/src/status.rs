@@ -93,6 +93,7 @@ pub(crate) fn report(status: &highwater::Status) -> v1::StatusResponse {
         ("memory_bytes", wide(status.memory_bytes)),
         ("queued", wide(status.queued)),
         ("remembers_since", status.remembers_since.get()),
+        ("replayed", counted.replayed),
         ("snapshots", wide(status.snapshots)),
     ];
     let named = |(name, count): (&str, u64)| (String::from(name), count);

@@ -65,7 +65,9 @@ pub fn fence(fence: &Fence) -> Auth {
     auth(&fence.term, fence.holder.as_bytes())
 }
 
-fn authority(authority: &Authority) -> Auth {
+/// An authority.
+#[must_use]
+pub fn authority(authority: &Authority) -> Auth {
     auth(&authority.term(), authority.holder().as_bytes())
 }
 

@@ -247,12 +247,3 @@ impl IntentRecord {
         self.binding.as_ref().map(|binding| &binding.work.guard)
     }
 }
-
-/// An intent as it was seen at a refusal.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ObservedIntent {
-    /// Its id.
-    pub id: IntentId,
-    /// What is stored of it; `None` if nothing is.
-    pub record: Option<Arc<IntentRecord>>,
-}

@@ -78,6 +78,7 @@ mod rejection;
 mod rejection_text;
 mod rules;
 mod state;
+mod summary;
 mod text;
 mod view;
 
@@ -94,8 +95,8 @@ pub use domain::{Domain, DomainState, EpochEntry, EpochStanding, EpochTable};
 pub use effect::{Change, Effect, FenceChange, IntentChange, LeaseChange, RecordChange};
 pub use guard::KeySpan;
 pub use intent::{
-    Binding, Ending, Input, IntentRecord, IntentState, IntentStep, IntentUse, ObservedIntent, Step,
-    StepRecord, Work,
+    Binding, Ending, Input, IntentRecord, IntentState, IntentStep, IntentUse, Step, StepRecord,
+    Work,
 };
 pub use invariant::{
     Violation, check_domain, check_effect, check_fence, check_intent, check_record,
@@ -115,6 +116,7 @@ pub use reconcile::{Effects, Finding};
 pub use record::Record;
 pub use rejection::{IntentConflict, Malformed, Observed, Reason, Rejection, Rule, Unavailable};
 pub use state::State;
+pub use summary::{BindingSummary, IntentSummary, ObservedIntent, StepSummary};
 pub use text::{escape, unescape};
 pub use view::{
     Availability, DestinationView, Footprint, KeyNeed, KeyRow, PrefixNeed, PrefixRow, View,

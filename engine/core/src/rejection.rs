@@ -8,11 +8,12 @@ use crate::command::Condition;
 use crate::counters::{
     DestinationId, Epoch, Generation, Incarnation, LeaseId, Metageneration, Revision,
 };
-use crate::intent::{IntentState, ObservedIntent, Step};
+use crate::intent::{IntentState, Step};
 use crate::lease::{EndCause, ObservedLease};
 use crate::metadata::MetadataError;
 use crate::names::{Digest, Guard, IntentId, Key, NameError};
 use crate::policy::PolicyError;
+use crate::summary::ObservedIntent;
 use crate::view::View;
 
 /// The step of the decision that refused, as numbered in the contract.
@@ -469,12 +470,12 @@ impl Observed {
         self
     }
 
-    /// The same, and an intent with its record.
+    /// The same, and an intent with its record, in brief.
     #[must_use]
     pub fn intent(mut self, id: &IntentId, view: &View) -> Self {
         self.intent = Some(ObservedIntent {
             id: id.clone(),
-            record: view.intent(id).flatten().cloned(),
+            found: view.intent(id).flatten().map(|record| record.summary()),
         });
         self
     }

@@ -1,5 +1,7 @@
 //! A connection to one destination, with one method per call.
 
+use std::time::Duration;
+
 use highwater_core::{
     Authority, Commit, Domain, DomainName, ExpectedDestination, Fence, Guard, Key, KeyRange,
     Policy, Receipt, Record, Revision,
@@ -97,7 +99,7 @@ impl Client {
         self.rpc.clone()
     }
 
-    fn named(&self) -> Option<v1::Destination> {
+    pub(crate) fn named(&self) -> Option<v1::Destination> {
         Some(self.destination.to_wire())
     }
 
@@ -162,7 +164,7 @@ impl Client {
     }
 
     /// Sends a commit as it is, once. Nothing is filled in; a [`Session`] does that with what was
-    /// captured.
+    /// captured, and sends a step of an intent again where that is safe.
     ///
     /// # Errors
     ///
@@ -173,13 +175,20 @@ impl Client {
             commit: Some(commit.to_wire()),
         };
         within_bound(&message)?;
-        let request = timed(&self.options, message);
-        let answer = self
-            .rpc()
-            .commit(request)
-            .await
-            .map_err(ClientError::of_write)?;
-        Ok(required(answer.into_inner().receipt, parts::RECEIPT)?)
+        self.send(message, self.options.deadline).await
+    }
+
+    /// Sends a commit that is within the bound, once, and waits so long for its verdict.
+    pub(crate) async fn send(
+        &self,
+        message: v1::CommitRequest,
+        limit: Duration,
+    ) -> Result<Receipt, ClientError> {
+        let mut request = Request::new(message);
+        request.set_timeout(limit);
+        let answer = self.rpc().commit(request).await;
+        let answer = answer.map_err(ClientError::of_write)?.into_inner();
+        Ok(required(answer.receipt, parts::RECEIPT)?)
     }
 
     /// What a commit would get now. Changes nothing.
@@ -325,7 +334,7 @@ impl Client {
         TakeOver::begin(answer.map_err(ClientError::of_write)?.into_inner()).await
     }
 
-    async fn read<M: Clone, T>(
+    pub(crate) async fn read<M: Clone, T>(
         &self,
         message: M,
         call: impl AsyncFn(Rpc, Request<M>) -> Result<Response<T>, Status>,

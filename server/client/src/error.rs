@@ -34,8 +34,8 @@ pub enum ClientError {
         /// What the destination said then.
         evidence: Box<Rejection>,
     },
-    /// A write may or may not have happened: find out before doing anything again. It is never
-    /// repeated by the client.
+    /// A write may or may not have happened: find out before doing anything again, or send the very
+    /// same step of an intent again. Nothing else is ever repeated.
     OutcomeUnknown {
         /// What ended the call; `None` where the destination itself said so in band.
         cause: Option<Box<Status>>,

@@ -5,7 +5,8 @@
 //!   destination that was first seen in every request, and stops for good once the authority is
 //!   lost.
 //! * [`ClientError`] says what a failure means for the caller: nothing was done and why, or the
-//!   outcome isn't known. A write is never sent twice.
+//!   outcome isn't known. A write is never sent twice, except a step of an intent by a session: the
+//!   destination takes that once at most, however often it is sent.
 //!
 //! # Example
 //!
@@ -40,14 +41,17 @@
 
 mod client;
 mod error;
+mod intents;
 mod options;
 mod pipeline;
+mod repeat;
 mod scan;
 mod session;
 mod watch;
 
 pub use client::{Client, Found, within_bound};
 pub use error::{ClientError, NotSent};
+pub use intents::{FoundIntent, IntentFilter, IntentPage};
 pub use options::ClientOptions;
 pub use pipeline::{Commits, PipelineVerdict, Verdicts};
 pub use scan::{RecordPage, Scan, ScanKeys, TakeOver};

@@ -15,8 +15,12 @@ pub struct ClientOptions {
     pub keepalive_timeout: Duration,
     /// Longest answer that is read, in bytes.
     pub message_bytes_max: usize,
-    /// How often a read is sent at most, where the server can't be reached. Writes are sent once.
+    /// How often a read is sent at most, where the server can't be reached. Writes are sent once,
+    /// except as below.
     pub read_tries: u32,
+    /// How often a session sends a step of an intent at most, where its outcome isn't known; 0 and
+    /// 1 are once. All sendings and the waits between them are within `deadline`.
+    pub intent_tries: u32,
     /// How many commits of a pipeline may be under way.
     pub pipeline_window: usize,
 }
@@ -30,6 +34,7 @@ impl Default for ClientOptions {
             keepalive_timeout: Duration::from_secs(10),
             message_bytes_max: 20 << 20,
             read_tries: 3,
+            intent_tries: 5,
             pipeline_window: 4_096,
         }
     }

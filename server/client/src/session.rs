@@ -12,6 +12,7 @@ use highwater_proto::v1;
 use crate::client::{Client, Found};
 use crate::error::ClientError;
 use crate::pipeline::{Commits, Verdicts, pipeline};
+use crate::repeat::commit_step;
 use crate::scan::{Scan, ScanKeys, TakeOver};
 
 /// Writes and reads under one authority. Clones share its end.
@@ -70,11 +71,16 @@ impl Session {
     }
 
     /// Commits a draft under the session's authority: its domain, authority and destination are
-    /// replaced by the session's. Sent once.
+    /// replaced by the session's.
+    ///
+    /// A commit without an intent is sent once. A step of an intent whose outcome isn't known is
+    /// sent again, after waits that grow, up to [`crate::ClientOptions::intent_tries`] times within
+    /// the deadline: the destination takes it once at most, and tells the first receipt again.
     ///
     /// # Errors
     ///
-    /// As [`Client::commit`]; [`ClientError::LostAuthority`] stops the session.
+    /// As [`Client::commit`]; [`ClientError::LostAuthority`] stops the session. A refusal of a
+    /// repeated step says that the step had no outcome by then.
     ///
     /// # Example
     ///
@@ -95,7 +101,13 @@ impl Session {
     /// ```
     pub async fn commit(&self, draft: Commit) -> Result<Receipt, ClientError> {
         self.check()?;
-        self.note(self.client.commit(&self.sealed(draft)).await)
+        let commit = self.sealed(draft);
+        let result = if commit.intent.is_some() {
+            commit_step(&self.client, &commit).await
+        } else {
+            self.client.commit(&commit).await
+        };
+        self.note(result)
     }
 
     /// Writes a value, without metadata.
@@ -169,6 +181,7 @@ impl Session {
     }
 
     /// Begins a pipeline: many commits over one call, in order, without waiting for each verdict.
+    /// Each is sent once, a step of an intent too.
     /// The two halves are used from two tasks, or in turns within the window of
     /// [`crate::ClientOptions::pipeline_window`].
     ///

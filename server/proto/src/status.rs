@@ -255,6 +255,8 @@ fn info(rejection: &Rejection) -> BTreeMap<String, String> {
         fence.map(|fence| fence.term.sequence.to_string()),
     );
     fact("holder", fence.map(|fence| escape(fence.holder.as_bytes())));
+    let intent = observed.intent.as_ref();
+    fact("intent", intent.map(|intent| escape(intent.id.as_bytes())));
     let key = observed.key.as_ref();
     fact("key", key.map(|key| escape(key.as_bytes())));
     let generation = key.map(|_| observed.generation.map_or(0, |generation| generation.get()));

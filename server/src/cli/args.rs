@@ -5,6 +5,7 @@ use clap_complete::Shell;
 use highwater::{Authority, DestinationId, Generation, Incarnation, Metageneration, Revision};
 
 use super::input::{self, InputError};
+use super::intent_args::IntentCommand;
 use super::serve::ServeArgs;
 use super::units::Span;
 use super::write_args::{CommitArgs, DeleteArgs, PutArgs};
@@ -22,10 +23,11 @@ pub(crate) struct Cli {
 
 const EXIT_CODES: &str = "Exit codes:
   0  accepted, or answered
-  1  anything that has no code of its own (a key or domain that doesn't exist, too)
+  1  anything that has no code of its own (a key, domain or intent that doesn't exist, too)
   2  the request is wrong in itself
   3  the authority is lost, or the destination is another one: stop
-  4  a condition doesn't hold: read again and decide anew
+  4  a condition doesn't hold, or an intent has another outcome, has ended or isn't known:
+     read again and decide anew
   5  unavailable or overloaded: nothing was done, try again later
   6  whether the write happened isn't known, or it was accepted and the answer couldn't be
      written, which standard error then says: read before you write again";
@@ -104,6 +106,9 @@ pub(crate) enum Command {
     /// Show and raise fences
     #[command(subcommand)]
     Fence(FenceCommand),
+    /// Bind, show and end intents: operations that take effect once, however often they are sent
+    #[command(subcommand)]
+    Intent(IntentCommand),
     /// Show what the server says about itself
     Status,
     /// Write a completion script for a shell

@@ -1,6 +1,8 @@
 //! A commit as JSON. Every 64-bit number is a string; a JSON number in its place is refused, as it
 //! may have been rounded already. So are unknown fields, and fields that are given twice.
 
+mod intents;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -11,6 +13,7 @@ use highwater::{
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
+use self::intents::{EndingForm, InputForm, StepForm};
 use super::input::{self, Encoding, InputError};
 
 #[derive(Deserialize)]
@@ -23,6 +26,7 @@ struct Form {
     #[serde(default)]
     conditions: Vec<ConditionForm>,
     mutations: Vec<MutationForm>,
+    intent: Option<StepForm>,
 }
 
 #[derive(Deserialize)]
@@ -74,6 +78,24 @@ enum MutationForm {
     },
     Advance {
         guard: String,
+    },
+    BindIntent {
+        intent: String,
+        guard: String,
+        #[serde(default)]
+        inputs: Vec<InputForm>,
+        configuration: Option<String>,
+    },
+    CloseIntent {
+        intent: String,
+        guard: Option<String>,
+        ending: EndingForm,
+    },
+    SuspendIntent {
+        intent: String,
+        guard: Option<String>,
+        owner: String,
+        review_at_ms: String,
     },
 }
 
@@ -217,6 +239,23 @@ impl MutationForm {
             Self::Advance { guard: name } => Mutation::Advance {
                 guard: guard(&name)?,
             },
+            Self::BindIntent {
+                intent,
+                guard: under,
+                inputs,
+                configuration,
+            } => intents::bind(&intent, &under, inputs, configuration)?,
+            Self::CloseIntent {
+                intent,
+                guard: named,
+                ending,
+            } => intents::close(&intent, named, ending)?,
+            Self::SuspendIntent {
+                intent,
+                guard: named,
+                owner,
+                review_at_ms,
+            } => intents::suspend(&intent, named, &owner, &review_at_ms)?,
         })
     }
 }
@@ -259,6 +298,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<Commit, InputError> {
     for mutation in form.mutations {
         commit.mutations.push(mutation.mutation()?);
     }
+    commit.intent = form.intent.map(StepForm::read).transpose()?;
     Ok(commit)
 }
 

@@ -18,7 +18,8 @@ pub(crate) enum Exit {
     Usage = 2,
     /// The authority is lost, or the destination is another one: stop.
     LostAuthority = 3,
-    /// A condition doesn't hold: read again and decide anew.
+    /// A condition doesn't hold, or an intent has another outcome, has ended or isn't known: read
+    /// again and decide anew.
     ConditionFailed = 4,
     /// Nothing was done; the same request may succeed later.
     Unavailable = 5,
@@ -40,7 +41,7 @@ impl Exit {
             ClientError::LostAuthority(_) | ClientError::SessionStopped { .. } => {
                 Self::LostAuthority
             }
-            ClientError::ConditionFailed(_) => Self::ConditionFailed,
+            ClientError::ConditionFailed(_) | ClientError::Intent(_) => Self::ConditionFailed,
             ClientError::FixRequest(_)
             | ClientError::NotSent(NotSent::Address { .. } | NotSent::TooLarge { .. }) => {
                 Self::Usage
@@ -57,7 +58,6 @@ impl Exit {
                 Self::of_unchanged(status.code())
             }
             ClientError::Domain(_)
-            | ClientError::Intent(_)
             | ClientError::WrongHolder(_)
             | ClientError::Exhausted(_)
             | ClientError::WatchTooOld { .. }

@@ -44,6 +44,10 @@ pub(crate) enum Failure {
     },
     /// The key doesn't exist.
     Absent,
+    /// The intent isn't known.
+    UnknownIntent,
+    /// An intent that was to be resolved takes its next step.
+    NotIndeterminate,
     /// No connection; nothing was sent.
     NoConnection {
         /// Where to.
@@ -163,8 +167,10 @@ impl Failure {
                 Exit::Usage
             }
             Self::Untold { .. } => Exit::OutcomeUnknown,
+            Self::NotIndeterminate => Exit::ConditionFailed,
             Self::NoConnection { .. } => Exit::Unavailable,
             Self::Absent
+            | Self::UnknownIntent
             | Self::PrintConfig(_)
             | Self::Output(_)
             | Self::Open(_)
@@ -179,7 +185,7 @@ impl Failure {
     /// A short name for scripts.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
-            Self::Absent => "absent",
+            Self::Absent | Self::UnknownIntent => "absent",
             Self::Untold { .. } => "untold",
             Self::Call { error, .. } if matches!(**error, ClientError::WatchTooOld { .. }) => {
                 "watch_too_old"
@@ -239,6 +245,10 @@ impl fmt::Display for Failure {
                  ({source}); don't send it again"
             ),
             Self::Absent => f.write_str("the key doesn't exist"),
+            Self::UnknownIntent => f.write_str("no intent of that id is known"),
+            Self::NotIndeterminate => f.write_str(
+                "the intent is open, so there is nothing to resolve; close ends any intent",
+            ),
             Self::NoConnection { endpoint, source } => {
                 write!(f, "can't connect to {endpoint}: ")?;
                 match source {

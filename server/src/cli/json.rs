@@ -12,14 +12,15 @@ use serde_json::{Map, Value, json};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::input::to_base64;
-use super::text;
+use super::{intent_json, text};
 
 /// A 64-bit number.
 pub(crate) fn number(number: u64) -> Value {
     Value::String(number.to_string())
 }
 
-fn generation(generation: Option<Generation>) -> Value {
+/// A generation; 0 is "does not exist".
+pub(crate) fn generation(generation: Option<Generation>) -> Value {
     number(generation.map_or(0, Generation::get))
 }
 
@@ -61,6 +62,7 @@ pub(crate) fn receipt(receipt: &Receipt) -> Value {
         "incarnation": receipt.incarnation.to_string(),
         "domain": receipt.domain.as_str(),
         "revision": number(receipt.revision.get()),
+        "intent": receipt.intent.as_ref().map(intent_json::step),
         "guards": guards.collect::<Vec<_>>(),
         "inputs": inputs.collect::<Vec<_>>(),
         "writes": writes.collect::<Vec<_>>(),
@@ -92,8 +94,9 @@ pub(crate) fn rejection(rejection: &Rejection) -> Value {
 
 /// What a reason holds besides what was observed.
 fn details(map: &mut Map<String, Value>, reason: &Reason) {
-    let mut add = |name: &str, value| map.insert(name.into(), value);
     let text = |authority: &Authority| Value::String(authority.to_string());
+    let wide = |size: usize| number(u64::try_from(size).unwrap_or(u64::MAX));
+    let mut add = |name: &str, value| map.insert(name.into(), value);
     match reason {
         Reason::StaleEpoch { presented }
         | Reason::UnknownEpoch { presented }
@@ -147,11 +150,17 @@ fn details(map: &mut Map<String, Value>, reason: &Reason) {
         | Reason::PreconditionRequired
         | Reason::RevisionExhausted
         | Reason::MetagenerationExhausted
-        | Reason::IntentConflict(_)
-        | Reason::IntentClosed { .. }
         | Reason::UnknownIntent
-        | Reason::IntentExhausted { .. }
         | Reason::SequenceExhausted => {}
+        Reason::IntentConflict(conflict) => intent_json::conflict(map, conflict),
+        Reason::IntentClosed { state, mutation } => {
+            add("mutation_index", json!(mutation));
+            intent_json::state(map, state);
+        }
+        Reason::IntentExhausted { bytes, max } => {
+            add("bytes", wide(*bytes));
+            add("max", wide(*max));
+        }
     }
 }
 
@@ -183,6 +192,7 @@ fn observed(observed: &Observed) -> Value {
         "metageneration": about_key.then(|| metageneration(observed.metageneration)),
         "changed_at": observed.changed_at.map(|revision| number(revision.get())),
         "digest": observed.digest.map(|digest| digest.to_string()),
+        "intent": observed.intent.as_ref().map(intent_json::observed),
     })
 }
 

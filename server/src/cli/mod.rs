@@ -6,6 +6,10 @@ mod domains;
 pub(crate) mod exit;
 pub(crate) mod failure;
 pub(crate) mod input;
+mod intent_args;
+mod intent_json;
+mod intent_text;
+mod intents;
 mod json;
 pub(crate) mod output;
 mod reads;
@@ -103,6 +107,7 @@ async fn call(global: &Global, command: &Command, out: &mut Output) -> Result<()
         Command::Scan(args) => reads::scan(global, args, out).await,
         Command::Watch(args) => watch::watch(global, args, out).await,
         Command::Fence(command) => writes::fence(global, command, out).await,
+        Command::Intent(command) => intents::intent(global, command, out).await,
         Command::Status => domains::status(global, out).await,
         Command::Serve(_) | Command::Demo(_) | Command::Completions { .. } => Ok(()),
     }

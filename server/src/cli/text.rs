@@ -31,7 +31,8 @@ fn cut(text: &str) -> String {
     }
 }
 
-fn table(header: &[&str]) -> Table {
+/// An empty table.
+pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header);
     table
@@ -95,18 +96,27 @@ fn guard_rule(policy: &Policy) -> String {
     }
 }
 
-fn generation(generation: Option<Generation>) -> u64 {
+/// A generation; 0 is "does not exist".
+pub(crate) fn generation(generation: Option<Generation>) -> u64 {
     generation.map_or(0, Generation::get)
 }
 
 /// An accepted commit in a few lines.
 pub(crate) fn accepted(receipt: &Receipt, dry_run: bool) -> String {
-    let verdict = if dry_run {
+    let verdict = if dry_run && !receipt.replayed {
         "would be accepted"
     } else {
         "accepted"
     };
-    let mut lines = vec![format!("{verdict} at revision {}", receipt.revision)];
+    let again = if receipt.replayed {
+        ", which is told again"
+    } else {
+        ""
+    };
+    let mut lines = vec![format!("{verdict} at revision {}{again}", receipt.revision)];
+    if let Some(step) = &receipt.intent {
+        lines.push(format!("intent {}: step {}", step.id, step.step));
+    }
     for write in &receipt.writes {
         let (now, before) = (generation(write.generation), generation(write.previous));
         lines.push(format!(

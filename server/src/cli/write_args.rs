@@ -10,6 +10,7 @@ use highwater::{
 
 use super::args::{OrAbsent, generation, metageneration};
 use super::input::{self, Encoding, InputError};
+use super::intent_args::StepArgs;
 
 /// One key to write.
 #[derive(Args, Debug)]
@@ -31,6 +32,8 @@ pub(crate) struct PutArgs {
     pub(crate) content_type: Option<String>,
     #[command(flatten)]
     pub(crate) conditions: ConditionArgs,
+    #[command(flatten)]
+    pub(crate) step: StepArgs,
     /// Only say what it would get
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -45,6 +48,8 @@ pub(crate) struct DeleteArgs {
     pub(crate) key: String,
     #[command(flatten)]
     pub(crate) conditions: ConditionArgs,
+    #[command(flatten)]
+    pub(crate) step: StepArgs,
     /// Only say what it would get
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -56,6 +61,8 @@ pub(crate) struct CommitArgs {
     /// The file with the commit as JSON, or - for standard input
     #[arg(short, long, value_name = "FILE")]
     pub(crate) file: OsString,
+    #[command(flatten)]
+    pub(crate) step: StepArgs,
     /// Only say what it would get
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -160,7 +167,7 @@ impl PutArgs {
         let mut commit = Commit::new(DomainName::new(&self.domain)?);
         commit.conditions = self.conditions.conditions(&key, keys)?;
         let value = Value::new(input::value(&self.value, self.value_base64)?)?;
-        Ok(commit.with(Mutation::Put {
+        self.step.apply(commit.with(Mutation::Put {
             key,
             value,
             metadata,
@@ -174,6 +181,6 @@ impl DeleteArgs {
         let key = Key::new(keys.bytes(&self.key)?)?;
         let mut commit = Commit::new(DomainName::new(&self.domain)?);
         commit.conditions = self.conditions.conditions(&key, keys)?;
-        Ok(commit.delete(key))
+        self.step.apply(commit.delete(key))
     }
 }

@@ -46,10 +46,11 @@ pub(crate) async fn commit_file(
     out: &mut Output,
 ) -> Result<(), Failure> {
     let parsed = commit_json::parse(&input::read(&args.file)?)?;
-    commit(global, parsed, args.dry_run, out).await
+    commit(global, args.step.apply(parsed)?, args.dry_run, out).await
 }
 
-fn authority(global: &Global) -> Result<Authority, InputError> {
+/// The authority, where a command can't do without one.
+pub(crate) fn authority(global: &Global) -> Result<Authority, InputError> {
     let missing = InputError::Missing {
         what: "--authority",
     };

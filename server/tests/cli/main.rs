@@ -4,6 +4,7 @@
 mod descriptors;
 mod forms;
 mod help;
+mod intents;
 mod lost;
 mod servers;
 mod support;

@@ -6,11 +6,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use highwater_client::{ClientError, Session};
-use highwater_core::{Reason, Unavailable};
+use highwater_core::{Reason, Step, Unavailable};
 use tonic_health::pb::health_check_response::ServingStatus;
 
 use crate::faults::{MANY, assert_all_there, assert_recovers, health, put, session};
-use crate::support::{Place, SMALL, TOO_LONG, count, jobs, key, program};
+use crate::intents::{assert_told_again, id};
+use crate::support::{Place, SMALL, TOO_LONG, count, jobs, key, program, value};
 use crate::volume::Volume;
 
 /// A small file system in memory. It goes when it is dropped.
@@ -110,6 +111,47 @@ async fn a_full_disk_refuses_writes_until_there_is_room_and_loses_nothing() {
         assert_recovers(&place, (1..written).collect()).await;
         drop(mount);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_a_full_disk_refused_runs_once_there_is_room() {
+    let place = Place::new();
+    let Some(mount) = Mount::new(&place.data(), 1_600) else {
+        return;
+    };
+    let server = place.start(&SMALL);
+    let (client, session) = session(&server).await;
+    let step = |name: &str| {
+        let draft = session.draft().put(key("step"), value([7; 1_000]));
+        let draft = draft.for_intent(id(name), Step::FIRST);
+        draft.under(session.authority().clone())
+    };
+    let first = client.commit(&step("before")).await.unwrap();
+    let written = fill(&session).await;
+    let refused = client.commit(&step("full")).await.unwrap_err();
+    assert!(is_full(&refused), "{refused:?}");
+    assert_eq!(
+        client.intent(&jobs(), &id("full")).await.unwrap().record,
+        None
+    );
+    // What was answered before is told again, for it takes no room.
+    assert_told_again(&client, &step("before"), &first).await;
+    mount.resize(64 << 10);
+    let taken = async {
+        loop {
+            match client.commit(&step("full")).await {
+                Ok(receipt) => return receipt,
+                Err(error) => assert!(is_full(&error), "{error:?}"),
+            }
+        }
+    };
+    let receipt = tokio::time::timeout(TOO_LONG, taken).await.unwrap();
+    assert!(!receipt.replayed);
+    assert_told_again(&client, &step("full"), &receipt).await;
+    assert_told_again(&client, &step("before"), &first).await;
+    assert_all_there(&client, 0..written).await;
+    server.kill().await;
+    drop(mount);
 }
 
 /// How large the disk is, what of it is left when the store begins, and what must still be left

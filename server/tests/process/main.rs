@@ -4,6 +4,7 @@
 
 mod faults;
 mod full;
+mod intents;
 mod kill;
 mod ledger;
 mod life;

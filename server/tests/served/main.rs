@@ -2,8 +2,11 @@
 #![cfg(test)]
 
 mod harness;
+mod intents;
 mod pages;
 mod pipelines;
+mod proxy;
+mod repeats;
 mod requests;
 mod sessions;
 mod shutdowns;

@@ -1,7 +1,7 @@
 //! How a script's answers are printed: revisions counted from the store's beginning, and no number
 //! that is drawn at random.
 
-use highwater::{Error, Receipt, escape};
+use highwater::{Error, IntentState, IntentSummary, Receipt, escape};
 use highwater_tests::model::Row;
 use highwater_tests::plans::Told;
 use highwater_tests::raw::{Auth, Bytes};
@@ -85,14 +85,41 @@ pub(super) fn receipt(receipt: &Receipt) -> String {
 
 /// An intent, in short.
 pub(super) fn plan(id: &[u8], plan: &Told) -> String {
-    let mut text = format!("{} is {}", name(id), plan.state);
-    if let Some((owner, _)) = &plan.owner {
+    let owner = plan.owner.as_ref().map(|(owner, _)| owner.as_slice());
+    let binding = plan.binding.as_ref();
+    let binding = binding.map(|(task, by)| (task.guard.as_slice(), auth(by)));
+    described(id, (plan.state, owner), binding, plan.steps.len())
+}
+
+/// The same of one that was observed at a refusal.
+fn observed_plan(id: &[u8], found: &IntentSummary) -> String {
+    let state = found.state.to_string();
+    let state = match &found.state {
+        IntentState::Indeterminate { owner, .. } => ("indeterminate", Some(owner.as_bytes())),
+        IntentState::Open | IntentState::Ended(_) => (state.as_str(), None),
+    };
+    let binding = found.binding.as_ref();
+    let binding = binding.map(|binding| {
+        let by = auth(&seen::authority(&binding.authority));
+        (binding.guard.as_bytes(), by)
+    });
+    described(id, state, binding, found.steps.len())
+}
+
+fn described(
+    id: &[u8],
+    (state, owner): (&str, Option<&[u8]>),
+    binding: Option<(&[u8], String)>,
+    steps: usize,
+) -> String {
+    let mut text = format!("{} is {state}", name(id));
+    if let Some(owner) = owner {
         text.push_str(&format!(" with {}", name(owner)));
     }
-    if let Some((task, by)) = &plan.binding {
-        text.push_str(&format!(", bound to {} by {}", name(&task.guard), auth(by)));
+    if let Some((guard, by)) = binding {
+        text.push_str(&format!(", bound to {} by {by}", name(guard)));
     }
-    match plan.steps.len() {
+    match steps {
         0 => {}
         count => text.push_str(&format!(", steps {count}")),
     }
@@ -124,8 +151,8 @@ pub(super) fn error(error: &Error, marks: &[String]) -> String {
     }
     if let Some(intent) = &rejection.observed.intent {
         let id = intent.id.as_bytes();
-        observed.push(match &intent.record {
-            Some(record) => plan(id, &seen::plan(record)),
+        observed.push(match &intent.found {
+            Some(found) => observed_plan(id, found),
             None => format!("{} is unknown", name(id)),
         });
     }

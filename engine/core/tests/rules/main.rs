@@ -3,6 +3,7 @@
 
 // Marked as tests so that the lint exceptions for tests reach the helpers too.
 #[cfg(test)]
+mod briefs;
 mod codec;
 #[cfg(test)]
 mod counters;

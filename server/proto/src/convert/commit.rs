@@ -1,11 +1,11 @@
 //! Commits and mutations.
 
 use highwater_core::{
-    Authorities, Commit, Condition, DomainName, Guard, Key, Malformed, Metadata, Mutation, Value,
-    limits,
+    Authorities, Commit, Condition, DomainName, Ending, Guard, IntentId, Key, Malformed, Metadata,
+    Mutation, Owner, Value, limits,
 };
 
-use super::{FromWire, ToWire, list, optional, parts, to_wire_list};
+use super::{FromWire, ToWire, list, optional, parts, required, to_wire_list};
 use crate::v1;
 use crate::v1::mutation::Kind;
 
@@ -29,6 +29,23 @@ impl FromWire<v1::Mutation> for Mutation {
             },
             Kind::Advance(advance) => Self::Advance {
                 guard: Guard::from_wire(advance.guard)?,
+            },
+            Kind::BindIntent(bind) => Self::BindIntent {
+                intent: IntentId::from_wire(bind.intent)?,
+                work: required(bind.work, parts::WORK)?,
+            },
+            Kind::CloseIntent(close) => Self::CloseIntent {
+                intent: IntentId::from_wire(close.intent)?,
+                guard: optional(close.guard)?,
+                ending: Ending::from_wire(close.ending)?,
+            },
+            Kind::SuspendIntent(suspend) => Self::SuspendIntent {
+                intent: IntentId::from_wire(suspend.intent)?,
+                guard: optional(suspend.guard)?,
+                owner: Owner::from_wire(suspend.owner)?,
+                review_at_ms: suspend.review_at_ms.ok_or(Malformed::Missing {
+                    what: parts::REVIEW,
+                })?,
             },
         })
     }
@@ -56,10 +73,31 @@ impl ToWire for Mutation {
             Self::Advance { guard } => Kind::Advance(v1::Advance {
                 guard: guard.to_wire(),
             }),
-            Self::BindIntent { .. }
-            | Self::CloseIntent { .. }
-            | Self::SuspendIntent { .. }
-            | Self::Acquire { .. }
+            Self::BindIntent { intent, work } => Kind::BindIntent(v1::BindIntent {
+                intent: intent.to_wire(),
+                work: Some(work.to_wire()),
+            }),
+            Self::CloseIntent {
+                intent,
+                guard,
+                ending,
+            } => Kind::CloseIntent(v1::CloseIntent {
+                intent: intent.to_wire(),
+                guard: guard.as_ref().map(ToWire::to_wire),
+                ending: ending.to_wire(),
+            }),
+            Self::SuspendIntent {
+                intent,
+                guard,
+                owner,
+                review_at_ms,
+            } => Kind::SuspendIntent(v1::SuspendIntent {
+                intent: intent.to_wire(),
+                guard: guard.as_ref().map(ToWire::to_wire),
+                owner: owner.to_wire(),
+                review_at_ms: Some(*review_at_ms),
+            }),
+            Self::Acquire { .. }
             | Self::Renew { .. }
             | Self::Release { .. }
             | Self::Revoke { .. }
@@ -83,28 +121,24 @@ impl FromWire<v1::Commit> for Commit {
             caller: None,
             conditions,
             mutations: list(wire.mutations, parts::MUTATIONS, mutations)?,
-            intent: None,
+            intent: optional(wire.intent)?,
         })
     }
 }
 
-/// The caller isn't written: a request can't say who sends it. The wire has no place for intents
-/// and leases yet: a commit for an intent, or one that changes an intent or a lease, is written
-/// with a mutation of no kind, which every server refuses.
+/// The caller isn't written: a request can't say who sends it. The wire has no place for leases yet:
+/// a commit that changes one is written with a mutation of no kind, which every server refuses.
 impl ToWire for Commit {
     type Wire = v1::Commit;
 
     fn to_wire(&self) -> v1::Commit {
-        let mut mutations = to_wire_list(&self.mutations);
-        if self.intent.is_some() {
-            mutations.push(v1::Mutation { kind: None });
-        }
         v1::Commit {
             destination: self.destination.as_ref().map(ToWire::to_wire),
             domain: self.domain.as_str().into(),
             authority: self.authority.to_wire(),
             conditions: to_wire_list(&self.conditions),
-            mutations,
+            mutations: to_wire_list(&self.mutations),
+            intent: self.intent.as_ref().map(ToWire::to_wire),
         }
     }
 }

@@ -1,103 +1,222 @@
-//! What reasons say of intents.
+//! What is stored of intents, whole and in brief.
 
-use bytes::Bytes;
-use highwater_core::{Ending, IntentConflict, IntentState, Malformed, Owner, Reason, Step};
+use std::sync::Arc;
 
-use super::parts;
-use super::rejection::{index_from_wire, index_to_wire};
-use crate::v1::IntentReason;
-use crate::v1::intent_reason::{Conflict, State};
+use highwater_core::{
+    Binding, BindingSummary, Ending, Guard, IntentId, IntentRecord, IntentState, IntentSummary,
+    Malformed, ObservedIntent, Owner, Revision, Step, StepRecord, StepSummary,
+};
 
-const fn wrong() -> Malformed {
-    Malformed::Number {
-        what: parts::INTENT,
-    }
-}
+use super::{
+    FromWire, ToWire, answered, digest, digest_to_wire, optional, parts, required, to_wire_list,
+};
+use crate::v1;
+use crate::v1::intent_state::Kind;
 
-/// What a reason about an intent holds; nothing for any other reason.
-pub(super) fn to_wire(reason: &Reason) -> IntentReason {
-    let mut wire = IntentReason::default();
-    match reason {
-        Reason::IntentConflict(conflict) => {
-            let kind = match conflict {
-                IntentConflict::Digest => Conflict::Digest,
-                IntentConflict::Step { expected } => {
-                    wire.expected_step = expected.map_or(0, Step::get);
-                    Conflict::Step
-                }
-                IntentConflict::Binding => Conflict::Binding,
-                IntentConflict::Guard => Conflict::Guard,
-            };
-            wire.conflict = i32::from(kind);
-        }
-        Reason::IntentClosed { state, mutation } => {
-            wire.mutation_index = mutation.map(index_to_wire);
-            let kind = match state {
-                IntentState::Open => State::Open,
-                IntentState::Indeterminate {
-                    owner,
-                    review_at_ms,
-                } => {
-                    wire.owner = Bytes::copy_from_slice(owner.as_bytes());
-                    wire.review_at_ms = *review_at_ms;
-                    State::Indeterminate
-                }
-                IntentState::Ended(Ending::Completed) => State::Completed,
-                IntentState::Ended(Ending::Superseded) => State::Superseded,
-                IntentState::Ended(Ending::Cancelled) => State::Cancelled,
-                IntentState::Ended(Ending::Rejected) => State::Rejected,
-            };
-            wire.state = i32::from(kind);
-        }
-        Reason::IntentExhausted { bytes, max } => {
-            wire.bytes = u64::try_from(*bytes).unwrap_or(u64::MAX);
-            wire.max = u64::try_from(*max).unwrap_or(u64::MAX);
-        }
-        _ => {}
-    }
-    wire
-}
-
-/// Reads a conflict.
-pub(super) fn conflict(wire: &IntentReason) -> Result<Reason, Malformed> {
-    let kind = Conflict::try_from(wire.conflict).map_err(|_| wrong())?;
-    Ok(Reason::IntentConflict(match kind {
-        Conflict::Unspecified => return Err(wrong()),
-        Conflict::Digest => IntentConflict::Digest,
-        Conflict::Step => IntentConflict::Step {
-            expected: match wire.expected_step {
-                0 => None,
-                number => Some(Step::new(number).ok_or_else(wrong)?),
+impl FromWire<v1::IntentState> for IntentState {
+    fn from_wire(wire: v1::IntentState) -> Result<Self, Malformed> {
+        let what = parts::INTENT_STATE;
+        Ok(match wire.kind.ok_or(Malformed::Missing { what })? {
+            Kind::Open(v1::IntentOpen {}) => Self::Open,
+            Kind::Indeterminate(wire) => Self::Indeterminate {
+                owner: Owner::from_wire(wire.owner)?,
+                review_at_ms: wire.review_at_ms,
             },
-        },
-        Conflict::Binding => IntentConflict::Binding,
-        Conflict::Guard => IntentConflict::Guard,
-    }))
+            Kind::Ended(ending) => Self::Ended(Ending::from_wire(ending)?),
+        })
+    }
 }
 
-/// Reads what an intent is in.
-pub(super) fn closed(wire: &IntentReason) -> Result<Reason, Malformed> {
-    let kind = State::try_from(wire.state).map_err(|_| wrong())?;
-    let state = match kind {
-        State::Unspecified => return Err(wrong()),
-        State::Open => IntentState::Open,
-        State::Indeterminate => IntentState::Indeterminate {
-            owner: Owner::new(&wire.owner)?,
-            review_at_ms: wire.review_at_ms,
-        },
-        State::Completed => IntentState::Ended(Ending::Completed),
-        State::Superseded => IntentState::Ended(Ending::Superseded),
-        State::Cancelled => IntentState::Ended(Ending::Cancelled),
-        State::Rejected => IntentState::Ended(Ending::Rejected),
-    };
-    let mutation = wire.mutation_index.map(index_from_wire);
-    Ok(Reason::IntentClosed { state, mutation })
+impl ToWire for IntentState {
+    type Wire = v1::IntentState;
+
+    fn to_wire(&self) -> v1::IntentState {
+        let kind = match self {
+            Self::Open => Kind::Open(v1::IntentOpen {}),
+            Self::Indeterminate {
+                owner,
+                review_at_ms,
+            } => Kind::Indeterminate(v1::IntentIndeterminate {
+                owner: owner.to_wire(),
+                review_at_ms: *review_at_ms,
+            }),
+            Self::Ended(ending) => Kind::Ended(ending.to_wire()),
+        };
+        v1::IntentState { kind: Some(kind) }
+    }
 }
 
-/// Reads how large an intent would be.
-pub(super) fn exhausted(wire: &IntentReason) -> Reason {
-    Reason::IntentExhausted {
-        bytes: usize::try_from(wire.bytes).unwrap_or(usize::MAX),
-        max: usize::try_from(wire.max).unwrap_or(usize::MAX),
+impl FromWire<v1::IntentBinding> for Binding {
+    fn from_wire(wire: v1::IntentBinding) -> Result<Self, Malformed> {
+        Ok(Self {
+            work: required(wire.work, parts::WORK)?,
+            authority: required(wire.authority, parts::AUTHORITY)?,
+        })
+    }
+}
+
+impl ToWire for Binding {
+    type Wire = v1::IntentBinding;
+
+    fn to_wire(&self) -> v1::IntentBinding {
+        v1::IntentBinding {
+            work: Some(self.work.to_wire()),
+            authority: Some(self.authority.to_wire()),
+        }
+    }
+}
+
+impl FromWire<v1::IntentStepRecord> for StepRecord {
+    fn from_wire(wire: v1::IntentStepRecord) -> Result<Self, Malformed> {
+        Ok(Self {
+            step: Step::from_wire(wire.step)?,
+            digest: digest(&wire.digest)?,
+            receipt: required(wire.receipt, parts::RECEIPT)?,
+        })
+    }
+}
+
+impl ToWire for StepRecord {
+    type Wire = v1::IntentStepRecord;
+
+    fn to_wire(&self) -> v1::IntentStepRecord {
+        v1::IntentStepRecord {
+            step: self.step.get(),
+            digest: digest_to_wire(&self.digest),
+            receipt: Some(self.receipt.to_wire()),
+        }
+    }
+}
+
+impl FromWire<v1::Intent> for IntentRecord {
+    fn from_wire(wire: v1::Intent) -> Result<Self, Malformed> {
+        let binding: Option<Binding> = optional(wire.binding)?;
+        let steps: Vec<StepRecord> = answered(wire.steps)?;
+        Ok(Self {
+            state: required(wire.state, parts::INTENT_STATE)?,
+            binding: binding.map(Arc::new),
+            steps: steps.into_iter().map(Arc::new).collect(),
+            changed_at: Revision::from_wire(wire.changed_at)?,
+        })
+    }
+}
+
+impl ToWire for IntentRecord {
+    type Wire = v1::Intent;
+
+    fn to_wire(&self) -> v1::Intent {
+        v1::Intent {
+            state: Some(self.state.to_wire()),
+            binding: self.binding.as_ref().map(|binding| binding.to_wire()),
+            steps: self.steps.iter().map(|step| step.to_wire()).collect(),
+            changed_at: self.changed_at.get(),
+        }
+    }
+}
+
+impl FromWire<v1::IntentBindingSummary> for BindingSummary {
+    fn from_wire(wire: v1::IntentBindingSummary) -> Result<Self, Malformed> {
+        Ok(Self {
+            guard: Guard::from_wire(wire.guard)?,
+            authority: required(wire.authority, parts::AUTHORITY)?,
+            inputs: usize::try_from(wire.inputs).unwrap_or(usize::MAX),
+            configuration: optional(wire.configuration)?,
+        })
+    }
+}
+
+impl ToWire for BindingSummary {
+    type Wire = v1::IntentBindingSummary;
+
+    fn to_wire(&self) -> v1::IntentBindingSummary {
+        v1::IntentBindingSummary {
+            guard: self.guard.to_wire(),
+            authority: Some(self.authority.to_wire()),
+            inputs: u32::try_from(self.inputs).unwrap_or(u32::MAX),
+            configuration: self.configuration.as_ref().map(ToWire::to_wire),
+        }
+    }
+}
+
+impl FromWire<v1::IntentStepSummary> for StepSummary {
+    fn from_wire(wire: v1::IntentStepSummary) -> Result<Self, Malformed> {
+        Ok(Self {
+            step: Step::from_wire(wire.step)?,
+            revision: Revision::from_wire(wire.revision)?,
+        })
+    }
+}
+
+impl ToWire for StepSummary {
+    type Wire = v1::IntentStepSummary;
+
+    fn to_wire(&self) -> v1::IntentStepSummary {
+        v1::IntentStepSummary {
+            step: self.step.get(),
+            revision: self.revision.get(),
+        }
+    }
+}
+
+impl FromWire<v1::IntentSummary> for IntentSummary {
+    fn from_wire(wire: v1::IntentSummary) -> Result<Self, Malformed> {
+        Ok(Self {
+            state: required(wire.state, parts::INTENT_STATE)?,
+            binding: optional(wire.binding)?,
+            steps: answered(wire.steps)?,
+            changed_at: Revision::from_wire(wire.changed_at)?,
+        })
+    }
+}
+
+impl ToWire for IntentSummary {
+    type Wire = v1::IntentSummary;
+
+    fn to_wire(&self) -> v1::IntentSummary {
+        v1::IntentSummary {
+            state: Some(self.state.to_wire()),
+            binding: self.binding.as_ref().map(ToWire::to_wire),
+            steps: to_wire_list(&self.steps),
+            changed_at: self.changed_at.get(),
+        }
+    }
+}
+
+impl FromWire<v1::ObservedIntent> for ObservedIntent {
+    fn from_wire(wire: v1::ObservedIntent) -> Result<Self, Malformed> {
+        Ok(Self {
+            id: IntentId::from_wire(wire.id)?,
+            found: optional(wire.found)?,
+        })
+    }
+}
+
+impl ToWire for ObservedIntent {
+    type Wire = v1::ObservedIntent;
+
+    fn to_wire(&self) -> v1::ObservedIntent {
+        v1::ObservedIntent {
+            id: self.id.to_wire(),
+            found: self.found.as_ref().map(ToWire::to_wire),
+        }
+    }
+}
+
+/// An intent of a list.
+impl FromWire<v1::ListedIntent> for (IntentId, IntentSummary) {
+    fn from_wire(wire: v1::ListedIntent) -> Result<Self, Malformed> {
+        let id = IntentId::from_wire(wire.id)?;
+        Ok((id, required(wire.summary, parts::RECORD)?))
+    }
+}
+
+impl ToWire for (IntentId, IntentSummary) {
+    type Wire = v1::ListedIntent;
+
+    fn to_wire(&self) -> v1::ListedIntent {
+        v1::ListedIntent {
+            id: self.0.to_wire(),
+            summary: Some(self.1.to_wire()),
+        }
     }
 }

@@ -8,6 +8,7 @@ mod commit;
 mod condition;
 mod domain;
 mod intent;
+mod intent_reason;
 mod lease;
 mod malformed;
 mod observed;
@@ -16,12 +17,16 @@ mod receipt;
 mod record;
 mod rejection;
 mod terms;
+mod work;
 
 use bytes::Bytes;
 pub use record::record_to_wire;
 pub use rejection::code_of;
 
-use highwater_core::{Generation, Guard, Key, Malformed, Metageneration, Prefix, Revision};
+use highwater_core::{
+    Configuration, Digest, Generation, Guard, InputName, IntentId, Key, Malformed, Metageneration,
+    Owner, Prefix, Revision,
+};
 
 /// A type of the core that is written as a message.
 pub trait ToWire {
@@ -102,6 +107,15 @@ fn exactly<const N: usize>(bytes: &[u8], what: &'static str) -> Result<[u8; N], 
     })
 }
 
+/// Reads a digest.
+fn digest(bytes: &[u8]) -> Result<Digest, Malformed> {
+    exactly(bytes, parts::DIGEST).map(Digest::new)
+}
+
+fn digest_to_wire(digest: &Digest) -> Bytes {
+    Bytes::copy_from_slice(&digest.bytes())
+}
+
 macro_rules! name_from_bytes {
     ($($name:ident),*) => {
         $(
@@ -121,7 +135,15 @@ macro_rules! name_from_bytes {
         )*
     };
 }
-name_from_bytes!(Key, Guard, Prefix);
+name_from_bytes!(
+    Configuration,
+    Guard,
+    InputName,
+    IntentId,
+    Key,
+    Owner,
+    Prefix
+);
 
 impl FromWire<u64> for Revision {
     fn from_wire(wire: u64) -> Result<Self, Malformed> {

@@ -1,20 +1,17 @@
 //! What was seen at a refusal.
 
-use highwater_core::{Digest, ExpectedDestination, Malformed, Metageneration, Observed, Revision};
+use highwater_core::{ExpectedDestination, Malformed, Metageneration, Observed, Revision};
 
 use super::{
-    FromWire, ToWire, exactly, generation, generation_to_wire, metageneration_to_wire, optional,
-    parts, required, revision_or_none,
+    FromWire, ToWire, digest, digest_to_wire, generation, generation_to_wire,
+    metageneration_to_wire, optional, parts, required, revision_or_none,
 };
 use crate::v1;
 
 impl FromWire<v1::Observed> for Observed {
     fn from_wire(wire: v1::Observed) -> Result<Self, Malformed> {
         let destination: ExpectedDestination = required(wire.destination, parts::DESTINATION)?;
-        let digest = wire.digest.as_deref();
-        let digest = digest
-            .map(|bytes| exactly(bytes, parts::DIGEST))
-            .transpose()?;
+        let digest = wire.digest.as_deref().map(digest).transpose()?;
         Ok(Self {
             destination: destination.id,
             incarnation: destination.incarnation,
@@ -26,14 +23,14 @@ impl FromWire<v1::Observed> for Observed {
             generation: generation(wire.generation)?,
             metageneration: Metageneration::new(wire.metageneration),
             changed_at: revision_or_none(wire.changed_at)?,
-            digest: digest.map(Digest::new),
-            intent: None,
+            digest,
+            intent: optional(wire.intent)?,
             lease: None,
         })
     }
 }
 
-/// Of the records of intents and leases the wire says nothing: neither can be asked for over it.
+/// Of leases the wire says nothing: they can't be asked for over it.
 impl ToWire for Observed {
     type Wire = v1::Observed;
 
@@ -52,7 +49,8 @@ impl ToWire for Observed {
             generation: generation_to_wire(self.generation),
             metageneration: metageneration_to_wire(self.metageneration),
             changed_at: self.changed_at.map_or(0, Revision::get),
-            digest: self.digest.map(|digest| digest.bytes().to_vec().into()),
+            digest: self.digest.as_ref().map(digest_to_wire),
+            intent: self.intent.as_ref().map(ToWire::to_wire),
         }
     }
 }

@@ -24,6 +24,7 @@ parts! {
     COMMIT = "commit";
     CONDITION = "condition";
     CONDITIONS = "conditions";
+    CONFIGURATION = "configuration";
     DELIMITER = "delimiter";
     DEPTH = "guard depth";
     DESTINATION = "destination";
@@ -33,10 +34,12 @@ parts! {
     DOMAIN_ID = "domain id";
     DOMAIN_NAME = "domain name";
     DOMAIN_STATE = "domain state";
+    ENDING = "ending";
     EPOCH = "epoch";
     EPOCH_MARK = "epoch mark";
     EPOCH_NUMBER = "epoch number";
     FENCE = "fence";
+    FILTER = "filter";
     GENERATION = "generation";
     GUARD = "guard";
     GUARDS = "guards";
@@ -46,7 +49,12 @@ parts! {
     INCARNATION = "incarnation";
     INCARNATION_MARK = "incarnation mark";
     INCARNATION_NUMBER = "incarnation number";
+    INPUT = "input";
+    INPUTS = "inputs";
+    INPUT_NAME = "name of an input";
     INTENT = "intent";
+    INTENT_MUTATIONS = "mutations of intents";
+    INTENT_STATE = "state of an intent";
     KEY = "key";
     KEYS = "keys";
     LEASE = "lease";
@@ -55,6 +63,7 @@ parts! {
     MUTATION = "mutation";
     MUTATIONS = "mutations";
     OBSERVED = "observation";
+    OWNER = "owner";
     PAGE_TOKEN = "page token";
     POLICY = "policy";
     PAGE = "page";
@@ -62,6 +71,7 @@ parts! {
     RANGE = "range";
     RECEIPT = "receipt";
     RECORD = "record";
+    REVIEW = "time of review";
     REVISION = "revision";
     SEQUENCE = "sequence";
     STEP = "step";
@@ -70,6 +80,7 @@ parts! {
     VALUE = "value";
     VERDICT = "verdict";
     WATCH = "watch event";
+    WORK = "work";
 }
 
 /// What a part is called whose name isn't known here.

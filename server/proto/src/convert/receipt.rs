@@ -19,7 +19,7 @@ impl FromWire<v1::Receipt> for Receipt {
             incarnation: destination.incarnation,
             domain: DomainName::new(&wire.domain)?,
             revision: Revision::from_wire(wire.revision)?,
-            intent: None,
+            intent: optional(wire.intent)?,
             guards: answered(wire.guards)?,
             inputs: answered(wire.inputs)?,
             writes: answered(wire.writes)?,
@@ -30,7 +30,7 @@ impl FromWire<v1::Receipt> for Receipt {
     }
 }
 
-/// Of a step of an intent, and of leases, the wire says nothing: neither can be asked for over it.
+/// Of leases the wire says nothing: they can't be asked for over it.
 impl ToWire for Receipt {
     type Wire = v1::Receipt;
 
@@ -48,6 +48,7 @@ impl ToWire for Receipt {
             writes: to_wire_list(&self.writes),
             replayed: self.replayed,
             advisory_time_ms: self.advisory_time_ms,
+            intent: self.intent.as_ref().map(ToWire::to_wire),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use highwater_core::{Authority, Malformed, Reason, Rejection, Revision, Unavailable};
 
-use super::{FromWire, ToWire, intent, lease, parts, required};
+use super::{FromWire, ToWire, intent_reason, lease, parts, required};
 use crate::v1;
 use crate::v1::Code;
 
@@ -113,7 +113,9 @@ impl ToWire for Rejection {
             }
             Reason::IntentConflict(_)
             | Reason::IntentClosed { .. }
-            | Reason::IntentExhausted { .. } => wire.intent = Some(intent::to_wire(&self.reason)),
+            | Reason::IntentExhausted { .. } => {
+                wire.intent = Some(intent_reason::to_wire(&self.reason))
+            }
         }
         wire
     }
@@ -186,10 +188,10 @@ fn reason(wire: v1::Rejection) -> Result<Reason, Malformed> {
         },
         Code::RevisionExhausted => Reason::RevisionExhausted,
         Code::MetagenerationExhausted => Reason::MetagenerationExhausted,
-        Code::IntentConflict => intent::conflict(&intent_of(wire.intent)?)?,
-        Code::IntentClosed => intent::closed(&intent_of(wire.intent)?)?,
+        Code::IntentConflict => intent_reason::conflict(&intent_of(wire.intent)?)?,
+        Code::IntentClosed => intent_reason::closed(intent_of(wire.intent)?)?,
         Code::UnknownIntent => Reason::UnknownIntent,
-        Code::IntentExhausted => intent::exhausted(&intent_of(wire.intent)?),
+        Code::IntentExhausted => intent_reason::exhausted(&intent_of(wire.intent)?),
         Code::LeaseHeld => Reason::LeaseHeld {
             remaining_ms: lease_of(wire.lease)?.remaining_ms,
         },

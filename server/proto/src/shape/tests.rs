@@ -2,7 +2,7 @@
 
 use prost::Message;
 
-use super::requests::{COMMIT_REQUEST, COMMIT_STREAM_REQUEST, GET_REQUEST};
+use super::requests::{COMMIT_REQUEST, COMMIT_STREAM_REQUEST, GET_REQUEST, LIST_INTENTS_REQUEST};
 use super::*;
 use crate::codec::PARTS_MAX;
 use crate::v1;
@@ -118,4 +118,33 @@ fn an_unknown_field_is_refused_whatever_its_number_and_its_form() {
             assert_eq!(COMMIT_REQUEST.check(&bytes, PARTS_MAX), unknown, "{wire}");
         }
     }
+}
+
+/// A field with a length.
+fn nested(field: u8, content: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(content.len()).unwrap();
+    [&[field << 3 | 2, length], content].concat()
+}
+
+#[test]
+fn an_unknown_field_is_found_in_whatever_is_said_of_intents() {
+    let unknown = [0x78, 0];
+    let used = nested(1, &nested(7, &unknown));
+    let in_mutation = |field, inner: &[u8]| nested(1, &nested(6, &nested(field, inner)));
+    let work = in_mutation(5, &nested(2, &unknown));
+    let input = in_mutation(5, &nested(2, &nested(2, &nested(1, &unknown))));
+    let (close, suspend) = (in_mutation(6, &unknown), in_mutation(7, &unknown));
+    for (bytes, message) in [
+        (used, "highwater.v1.IntentUse"),
+        (work, "highwater.v1.Work"),
+        (input, "highwater.v1.KeyInput"),
+        (close, "highwater.v1.CloseIntent"),
+        (suspend, "highwater.v1.SuspendIntent"),
+    ] {
+        let found = Err(Misfit::Unknown { message, field: 15 });
+        assert_eq!(COMMIT_REQUEST.check(&bytes, PARTS_MAX), found);
+    }
+    let found = LIST_INTENTS_REQUEST.check(&unknown, PARTS_MAX);
+    let message = "highwater.v1.ListIntentsRequest";
+    assert_eq!(found, Err(Misfit::Unknown { message, field: 15 }));
 }

@@ -1,6 +1,7 @@
 //! Conversions and statuses, through the package's public face.
 #![cfg(test)]
 
+mod intents;
 mod malformed;
 mod round_trip;
 mod samples;

@@ -1,19 +1,19 @@
 //! What is missing or wrong is refused by name, and nothing is filled in.
 
 use highwater_core::{
-    Authority, Commit, Condition, DomainName, ExpectedDestination, Key, KeyRange, Malformed,
-    Mutation, NameError, Policy, Rejection, limits,
+    Authority, Commit, Condition, ExpectedDestination, KeyRange, Malformed, Mutation, NameError,
+    Policy, Rejection, limits,
 };
 use highwater_proto::convert::{FromWire, ToWire};
 use highwater_proto::v1;
 
 use crate::samples::{authority, rejections};
 
-fn missing<T>(what: &'static str) -> Result<T, Malformed> {
+pub(crate) fn missing<T>(what: &'static str) -> Result<T, Malformed> {
     Err(Malformed::Missing { what })
 }
 
-fn number<T>(what: &'static str) -> Result<T, Malformed> {
+pub(crate) fn number<T>(what: &'static str) -> Result<T, Malformed> {
     Err(Malformed::Number { what })
 }
 
@@ -115,33 +115,19 @@ fn a_condition_or_mutation_of_no_known_kind_is_refused() {
     assert_eq!(Mutation::from_wire(none), missing("mutation"));
 }
 
-/// The wire has no place for intents: what is sent in their stead is refused, never run without.
+/// The wire has no place for leases: what is sent in their stead is refused, never run without.
 #[test]
-fn a_commit_about_an_intent_or_a_lease_is_refused_by_whoever_reads_it() {
+fn a_commit_about_a_lease_is_refused_by_whoever_reads_it() {
     let commit = || {
-        let key = Key::new("k").unwrap();
+        let key = highwater_core::Key::new("k").unwrap();
         let value = highwater_core::Value::new("v").unwrap();
-        Commit::new(DomainName::new("d").unwrap()).put(key, value)
+        Commit::new(highwater_core::DomainName::new("d").unwrap()).put(key, value)
     };
     assert!(Commit::from_wire(commit().to_wire()).is_ok());
-    let id = || highwater_core::IntentId::new("i").unwrap();
     let owner = highwater_core::Owner::new("o").unwrap();
     let guard = || highwater_core::Guard::new("k").unwrap();
-    let work = highwater_core::Work::under(guard());
     let lease = highwater_core::LeaseId::new(u64::MAX).unwrap();
     let changes = [
-        Mutation::BindIntent { intent: id(), work },
-        Mutation::CloseIntent {
-            intent: id(),
-            guard: None,
-            ending: highwater_core::Ending::Cancelled,
-        },
-        Mutation::SuspendIntent {
-            intent: id(),
-            guard: None,
-            owner: owner.clone(),
-            review_at_ms: 0,
-        },
         Mutation::Acquire {
             guard: guard(),
             holder: highwater_core::Holder::new("h").unwrap(),
@@ -168,9 +154,7 @@ fn a_commit_about_an_intent_or_a_lease_is_refused_by_whoever_reads_it() {
             lease,
         },
     ];
-    let step = commit().for_intent(id(), highwater_core::Step::FIRST);
-    let changes = changes.map(|change| commit().with(change));
-    for commit in changes.into_iter().chain([step]) {
+    for commit in changes.map(|change| commit().with(change)) {
         assert_eq!(Commit::from_wire(commit.to_wire()), missing("mutation"));
     }
 }

@@ -6,22 +6,23 @@ use std::num::NonZeroU64;
 use highwater_core::{
     Admission, Authorities, Commit, Domain, DomainId, DomainName, DomainState, Epoch, EpochEntry,
     EpochMark, EpochNumber, EpochTable, ExpectedDestination, GuardReceipt, GuardRule,
-    HolderBinding, InputReceipt, Key, KeyRange, Malformed, Metageneration, Policy, Receipt, Record,
-    Rejection, Value, WriteReceipt,
+    HolderBinding, InputReceipt, IntentStep, Key, KeyRange, Malformed, Metageneration, Policy,
+    Receipt, Record, Rejection, Value, WriteReceipt,
 };
 use highwater_proto::convert::{FromWire, ToWire, record_to_wire};
 use prost::Message;
 
 use crate::samples::{
-    authority, conditions, extreme_authority, generation, guard, key, malformed, metadata,
-    mutations, observed_little, rejections, revision,
+    authority, conditions, extreme_authority, generation, guard, intent_id, key, malformed,
+    metadata, mutations, observed_little, rejections, revision,
 };
 
-fn through_bytes<M: Message + Default>(message: &M) -> M {
+pub(crate) fn through_bytes<M: Message + Default>(message: &M) -> M {
     M::decode(message.encode_to_vec().as_slice()).unwrap()
 }
 
-fn assert_survives<T, W>(value: &T)
+#[track_caller]
+pub(crate) fn assert_survives<T, W>(value: &T)
 where
     T: ToWire<Wire = W> + FromWire<W> + PartialEq + Debug,
     W: Message + Default,
@@ -66,7 +67,10 @@ fn commits_survive_under_every_kind_of_authority() {
         commit.conditions = conditions();
         commit.mutations = mutations();
         assert_survives(&commit);
-        assert_survives(&commit.for_destination(destination()));
+        let step = highwater_core::Step::new(64).unwrap();
+        let commit = commit.for_intent(intent_id(), step);
+        assert_survives(&commit);
+        assert_survives(&commit.completing().for_destination(destination()));
     }
 }
 
@@ -78,7 +82,7 @@ fn a_caller_is_never_taken_from_the_wire() {
     assert_eq!(read.caller, None);
 }
 
-fn receipt() -> Receipt {
+pub(crate) fn receipt() -> Receipt {
     let fence = extreme_authority().to_fence();
     Receipt {
         destination: destination().id,
@@ -132,6 +136,10 @@ fn receipt() -> Receipt {
 fn receipts_survive() {
     assert_survives(&receipt());
     assert_survives(&Receipt {
+        intent: Some(IntentStep {
+            id: intent_id(),
+            step: highwater_core::Step::FIRST,
+        }),
         guards: Vec::new(),
         inputs: Vec::new(),
         writes: Vec::new(),

@@ -3,10 +3,11 @@
 use std::num::NonZeroU64;
 
 use highwater_core::{
-    Authority, Condition, DestinationId, Digest, EndCause, Ending, EpochMark, Generation, Guard,
-    Incarnation, IncarnationMark, IncarnationNumber, IntentConflict, IntentId, IntentState, Key,
-    LeaseId, Malformed, Metadata, MetadataError, Metageneration, Mutation, NameError, Observed,
-    Owner, PolicyError, Prefix, Reason, Rejection, Revision, Step, Unavailable, Value,
+    Authority, BindingSummary, Condition, Configuration, DestinationId, Digest, EndCause, Ending,
+    EpochMark, Generation, Guard, Incarnation, IncarnationMark, IncarnationNumber, Input,
+    InputName, IntentConflict, IntentId, IntentState, IntentSummary, Key, LeaseId, Malformed,
+    Metadata, MetadataError, Metageneration, Mutation, NameError, Observed, ObservedIntent, Owner,
+    PolicyError, Prefix, Reason, Rejection, Revision, Step, StepSummary, Unavailable, Value, Work,
 };
 
 pub(crate) fn key(bytes: &[u8]) -> Key {
@@ -114,6 +115,97 @@ pub(crate) fn mutations() -> Vec<Mutation> {
         },
         Mutation::Advance { guard: guard(b"") },
     ]
+    .into_iter()
+    .chain(intent_mutations())
+    .collect()
+}
+
+pub(crate) const ENDINGS: [Ending; 4] = [
+    Ending::Completed,
+    Ending::Superseded,
+    Ending::Cancelled,
+    Ending::Rejected,
+];
+
+/// A name as long as one can be, that is no text.
+pub(crate) fn long(length: usize) -> Vec<u8> {
+    vec![0xff; length]
+}
+
+pub(crate) fn intent_id() -> IntentId {
+    IntentId::new(long(256)).unwrap()
+}
+
+pub(crate) fn work() -> Work {
+    let (digest, name) = (Digest::new([0xab; 32]), InputName::new(b"\0").unwrap());
+    let input = |generation| Input::Key {
+        key: key(b"i"),
+        generation,
+    };
+    Work::under(guard(b""))
+        .from_input(input(None))
+        .from_input(input(Some(generation(u64::MAX))))
+        .from_input(Input::Named { name, digest })
+        .configured(Configuration::new(long(256)).unwrap())
+}
+
+fn intent_mutations() -> Vec<Mutation> {
+    let id = || IntentId::new("i").unwrap();
+    let mut mutations = vec![
+        Mutation::BindIntent {
+            intent: intent_id(),
+            work: work(),
+        },
+        Mutation::BindIntent {
+            intent: id(),
+            work: Work::under(guard(b"g")),
+        },
+    ];
+    for (named, review_at_ms) in [(None, 0), (Some(guard(b"")), u64::MAX)] {
+        mutations.extend(ENDINGS.map(|ending| Mutation::CloseIntent {
+            intent: id(),
+            guard: named.clone(),
+            ending,
+        }));
+        mutations.push(Mutation::SuspendIntent {
+            intent: id(),
+            guard: named,
+            owner: Owner::new(long(256)).unwrap(),
+            review_at_ms,
+        });
+    }
+    mutations
+}
+
+/// Every state that an intent can be in.
+pub(crate) fn intent_states() -> Vec<IntentState> {
+    let mut states: Vec<IntentState> = ENDINGS.map(IntentState::Ended).into();
+    states.push(IntentState::Open);
+    states.push(IntentState::Indeterminate {
+        owner: Owner::new(long(256)).unwrap(),
+        review_at_ms: u64::MAX,
+    });
+    states
+}
+
+/// The largest that can be said of an intent in brief.
+pub(crate) fn summary() -> IntentSummary {
+    let holder = highwater_core::Holder::new(long(256)).unwrap();
+    let step = |number| StepSummary {
+        step: Step::new(number).unwrap(),
+        revision: revision(u64::MAX),
+    };
+    IntentSummary {
+        state: intent_states().pop().unwrap(),
+        binding: Some(BindingSummary {
+            guard: guard(&long(1_024)),
+            authority: Authority::new(extreme_authority().term(), holder),
+            inputs: 64,
+            configuration: Configuration::new(long(256)).ok(),
+        }),
+        steps: (1..=64).map(step).collect(),
+        changed_at: revision(u64::MAX),
+    }
 }
 
 pub(crate) fn malformed() -> Vec<Malformed> {
@@ -247,22 +339,7 @@ fn intents() -> Vec<Reason> {
     let mut conflicts = vec![IntentConflict::Binding, IntentConflict::Guard];
     conflicts.extend(steps.map(|expected| IntentConflict::Step { expected }));
     let mut reasons: Vec<Reason> = conflicts.into_iter().map(Reason::IntentConflict).collect();
-    let owner = Owner::new([0xff; 256]).unwrap();
-    let indeterminate = IntentState::Indeterminate {
-        owner,
-        review_at_ms: u64::MAX,
-    };
-    let endings = [
-        Ending::Completed,
-        Ending::Superseded,
-        Ending::Cancelled,
-        Ending::Rejected,
-    ];
-    for state in endings
-        .map(IntentState::Ended)
-        .into_iter()
-        .chain([indeterminate])
-    {
+    for state in intent_states() {
         let mutation = Some(1_023);
         reasons.push(Reason::IntentClosed { state, mutation });
     }
@@ -304,9 +381,8 @@ pub(crate) fn observed_little() -> Observed {
     }
 }
 
-/// All that can be observed, each as long as it can be.
+/// All that can be observed beside an intent, each as long as it can be.
 pub(crate) fn observed_much() -> Observed {
-    let long = |length: usize| vec![0xff_u8; length];
     let holder = highwater_core::Holder::new(long(256)).unwrap();
     let term = extreme_authority().term();
     Observed {
@@ -325,14 +401,37 @@ pub(crate) fn observed_much() -> Observed {
     }
 }
 
+/// An intent as it is observed where the reason concerns one: nothing else is then.
+pub(crate) fn observed_intent(found: Option<IntentSummary>) -> Observed {
+    let id = intent_id();
+    Observed {
+        epoch: observed_much().epoch,
+        intent: Some(ObservedIntent { id, found }),
+        ..observed_little()
+    }
+}
+
+fn is_of_an_intent(reason: &Reason) -> bool {
+    matches!(
+        reason,
+        Reason::IntentConflict(_)
+            | Reason::IntentClosed { .. }
+            | Reason::UnknownIntent
+            | Reason::IntentExhausted { .. }
+    )
+}
+
 pub(crate) fn rejections() -> Vec<Rejection> {
-    let with = |observed: Observed| {
-        reasons().into_iter().map(move |reason| Rejection {
+    let with = |reasons: Vec<Reason>, observed: Observed| {
+        reasons.into_iter().map(move |reason| Rejection {
             reason,
             observed: observed.clone(),
         })
     };
-    with(observed_little())
-        .chain(with(observed_much()))
+    let of_intents: Vec<Reason> = reasons().into_iter().filter(is_of_an_intent).collect();
+    with(reasons(), observed_little())
+        .chain(with(reasons(), observed_much()))
+        .chain(with(of_intents.clone(), observed_intent(None)))
+        .chain(with(of_intents, observed_intent(Some(summary()))))
         .collect()
 }

@@ -161,3 +161,76 @@ fn an_authority_is_one_or_by_guard_and_always_whole() {
     ));
     assert!(parse(with(r#""conditions":[]"#).as_bytes()).is_ok());
 }
+
+#[test]
+fn intents_are_read_and_what_is_wrong_of_them_is_refused() {
+    let with = |fields: &str, mutation: &str| {
+        format!(r#"{{"domain":"d"{fields},"mutations":[{mutation}]}}"#)
+    };
+    let delete = r#"{"delete":{"key":"k"}}"#;
+    let step = |fields: &str| with(&format!(r#","intent":{{{fields}}}"#), delete);
+    let read = parse(step(r#""id":"%ff","step":64,"completes":true"#).as_bytes()).unwrap();
+    let used = read.intent.unwrap();
+    assert_eq!((used.id.as_bytes(), used.step.get()), (&[0xff][..], 64));
+    assert!(used.completes);
+    let read = parse(step(r#""id":"i","step":1"#).as_bytes()).unwrap();
+    assert!(read.intent.is_some_and(|used| !used.completes));
+    for text in [
+        step(r#""id":"i""#),
+        step(r#""id":"i","step":"1""#),
+        step(r#""id":"i","step":1,"more":1"#),
+        with("", r#"{"bind_intent":{"intent":"i"}}"#),
+        with("", r#"{"close_intent":{"intent":"i","ending":"open"}}"#),
+        with(
+            "",
+            r#"{"suspend_intent":{"intent":"i","owner":"o","review_at_ms":1}}"#,
+        ),
+    ] {
+        assert!(matches!(refused(&text), InputError::Json(_)), "{text}");
+    }
+    for text in [step(r#""id":"i","step":0"#), step(r#""id":"i","step":65"#)] {
+        assert!(
+            matches!(refused(&text), InputError::Number { .. }),
+            "{text}"
+        );
+    }
+    assert!(matches!(
+        refused(&step(r#""id":"","step":1"#)),
+        InputError::Name(_)
+    ));
+    let bind = |inputs: &str| {
+        let bind = format!(r#"{{"bind_intent":{{"intent":"i","guard":"","inputs":[{inputs}]}}}}"#);
+        with("", &bind)
+    };
+    for inputs in ["{}", r#"{"key":"k"}"#, r#"{"key":"k","digest":"00"}"#] {
+        assert!(
+            matches!(refused(&bind(inputs)), InputError::Form { .. }),
+            "{inputs}"
+        );
+    }
+    let input = bind(r#"{"key":"k","generation":"0"}"#);
+    let read = parse(input.as_bytes()).unwrap();
+    assert!(
+        matches!(&read.mutations[0], Mutation::BindIntent { work, .. }
+        if work.inputs.len() == 1 && work.guard.as_bytes().is_empty())
+    );
+    let last = u64::MAX;
+    let suspend = format!(
+        r#"{{"suspend_intent":{{"intent":"i","guard":"","owner":"o","review_at_ms":"{last}"}}}}"#
+    );
+    let read = parse(with("", &suspend).as_bytes()).unwrap();
+    assert!(matches!(
+        &read.mutations[0],
+        Mutation::SuspendIntent {
+            guard: Some(_),
+            review_at_ms: u64::MAX,
+            ..
+        }
+    ));
+    let close = r#"{"close_intent":{"intent":"i","ending":"superseded"}}"#;
+    let read = parse(with("", close).as_bytes()).unwrap();
+    assert!(matches!(
+        &read.mutations[0],
+        Mutation::CloseIntent { guard: None, .. }
+    ));
+}

@@ -116,15 +116,15 @@ fn table() -> Vec<(Reason, u8)> {
         ),
         (Reason::RevisionExhausted, 1),
         (Reason::MetagenerationExhausted, 1),
-        (Reason::IntentConflict(IntentConflict::Digest), 1),
+        (Reason::IntentConflict(IntentConflict::Digest), 4),
         (
             Reason::IntentClosed {
                 state: IntentState::Open,
                 mutation: None,
             },
-            1,
+            4,
         ),
-        (Reason::UnknownIntent, 1),
+        (Reason::UnknownIntent, 4),
         (Reason::IntentExhausted { bytes: 9, max: 8 }, 1),
         (Reason::LeaseHeld { remaining_ms: 9 }, 4),
         (Reason::LeaseDelayed { remaining_ms: 9 }, 4),

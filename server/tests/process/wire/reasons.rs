@@ -3,8 +3,9 @@
 use std::num::NonZeroU64;
 
 use highwater_core::{
-    Admission, Commit, Condition, DomainName, Epoch, EpochMark, ExpectedDestination, Generation,
-    Guard, GuardRule, HolderBinding, Incarnation, IncarnationMark, Policy, Revision,
+    Admission, Commit, Condition, DomainName, Ending, Epoch, EpochMark, ExpectedDestination,
+    Generation, Guard, GuardRule, HolderBinding, Incarnation, IncarnationMark, IntentId, Mutation,
+    Policy, Revision, Step,
 };
 use highwater_proto::convert::ToWire;
 use highwater_proto::v1;
@@ -62,6 +63,53 @@ async fn of_other_domains(server: &Server) -> Vec<Refused> {
     ]
 }
 
+/// Commits that what is stored of intents refuses.
+async fn of_intents(server: &Server, epoch: Epoch) -> Vec<Refused> {
+    let held = || in_domain("jobs").under(authority(epoch, 5, "b"));
+    let id = |name| IntentId::new(name).unwrap();
+    let put = || held().put(key("job/k"), value("kept"));
+    let client = server.client().await;
+    for (name, completing) in [("open", false), ("ended", true)] {
+        let step = put().for_intent(id(name), Step::FIRST);
+        let step = if completing { step.completing() } else { step };
+        client.commit(&step).await.unwrap();
+    }
+    let exists = Code::AlreadyExists;
+    let second = Step::FIRST.next().unwrap();
+    let close = held().with(Mutation::CloseIntent {
+        intent: id("nobody"),
+        guard: None,
+        ending: Ending::Cancelled,
+    });
+    // What its conditions looked at is in the receipt, and so in the intent's record.
+    let name = |number: usize| key([format!("{number:04}").as_bytes(), &[0xff; 1_000]].concat());
+    let looks = (0..300).map(|number| Condition::GenerationIs {
+        key: name(number),
+        generation: None,
+    });
+    let large = looks.fold(put(), Commit::when);
+    vec![
+        refused(
+            "IntentConflict",
+            exists,
+            held()
+                .delete(key("job/k"))
+                .for_intent(id("open"), Step::FIRST),
+        ),
+        refused(
+            "IntentClosed",
+            exists,
+            put().for_intent(id("ended"), second),
+        ),
+        refused("UnknownIntent", Code::NotFound, close),
+        refused(
+            "IntentExhausted",
+            Code::ResourceExhausted,
+            large.for_intent(id("large"), Step::FIRST),
+        ),
+    ]
+}
+
 /// Commits for every reason, where `job` was fenced at 5 by `b` and `job/k` is written.
 async fn refusals(server: &Server, epoch: Epoch) -> Vec<Refused> {
     let own = server.client().await.destination();
@@ -96,6 +144,7 @@ async fn refusals(server: &Server, epoch: Epoch) -> Vec<Refused> {
         refused("ConditionFailed", Code::Aborted, put(held().when(absent))),
     ];
     all.extend(of_other_domains(server).await);
+    all.extend(of_intents(server, epoch).await);
     all
 }
 
