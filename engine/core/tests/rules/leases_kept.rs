@@ -322,6 +322,13 @@ fn a_stored_row_is_in_order() {
         })
     };
     assert_eq!((many(8), many(9)), (Ok(()), wrong));
+    let ended = record.last_end.as_ref().unwrap().lease.id;
+    let returned = Err(Violation::LeaseReturned);
+    assert_eq!(other(&|l| l.id = ended), returned);
+    assert_eq!(
+        other(&|l| l.id = LeaseId::of(raw::revision(START + 1))),
+        returned
+    );
     let out = Err(Violation::LeaseOutOfStep);
     assert_eq!(other(&|l| l.renewed_at = raw::revision(NEXT - 1)), out);
     assert_eq!(other(&|l| l.renewed_at = raw::revision(NEXT + 1)), out);
