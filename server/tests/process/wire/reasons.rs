@@ -78,7 +78,7 @@ async fn of_intents(server: &Server, epoch: Epoch) -> Vec<Refused> {
     let second = Step::FIRST.next().unwrap();
     let close = held().with(Mutation::CloseIntent {
         intent: id("nobody"),
-        guard: None,
+        guard: Some(Guard::new("job").unwrap()),
         ending: Ending::Cancelled,
     });
     // What its conditions looked at is in the receipt, and so in the intent's record.
