@@ -126,8 +126,8 @@ impl FromWire<v1::Commit> for Commit {
     }
 }
 
-/// The caller isn't written: a request can't say who sends it. The wire has no place for leases yet:
-/// a commit that changes one is written with a mutation of no kind, which every server refuses.
+/// The caller isn't written: a request can't say who sends it. The wire has no place for leases
+/// yet: a commit that changes one is written with a mutation of no kind, which every server refuses.
 impl ToWire for Commit {
     type Wire = v1::Commit;
 
