@@ -1,6 +1,7 @@
 //! Leases on the real store: terms that are never given twice, ends that have a cause, and a line
 //! for each guard. Time is real here; what is waited for is a state, never a moment.
 
+mod failures;
 mod many;
 mod waiting;
 
