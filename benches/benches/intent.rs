@@ -14,7 +14,10 @@ fn main() -> Result<(), Failure> {
     let domain = store.create_domain(jobs.clone(), Policy::default(), None)?;
     let epoch = domain.epochs.current().epoch;
     let mut work = Work::load(&store, jobs, epoch)?;
-    let (plain, intended) = (Plain(store.clone()), Intended(store.clone(), Arc::default()));
+    let (plain, intended) = (
+        Plain(store.clone()),
+        Intended(store.clone(), Arc::default()),
+    );
     let cases = [
         Case {
             name: "without",

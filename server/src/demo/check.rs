@@ -5,6 +5,12 @@ pub(crate) const ACCEPTED: &str = "Accepted";
 /// The verdicts of two writers of which one must win.
 pub(crate) const ONE_OF_TWO: &str = "Accepted and ConditionFailed";
 
+/// The verdict of a step of an intent that had been accepted before.
+pub(crate) const REPLAYED: &str = "Replayed";
+/// What a replacement is told of an intent that took effect, and of one that didn't.
+pub(crate) const PRESENT: &str = "Present";
+pub(crate) const ABSENT: &str = "Absent";
+
 /// What must come out of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Expected {

@@ -1,9 +1,11 @@
 //! `highwater demo`: a paused worker wakes up and writes; the store refuses it.
 //!
 //! Every verdict comes from the commit path of a real store in a directory of its own. What must
-//! come out is data ([`timeline::TIMELINE`]); the run fails if anything else does.
+//! come out is data ([`timeline::TIMELINE`], [`lost::LOST`]); the run fails if anything else does.
 
+mod account;
 mod check;
+mod lost;
 mod timeline;
 mod world;
 
@@ -13,6 +15,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use self::check::{Difference, Seen, differences};
+use self::lost::LOST;
 use self::timeline::{Step, TIMELINE};
 use self::world::World;
 use crate::cli::Format;
@@ -50,8 +53,14 @@ fn speed(text: &str) -> Result<f64, SpeedError> {
 
 const PREFACE: &str = "\
 Two workers, A and B, and one job, J. A coordinator outside grants leases; the demonstration plays
-it, as this store has no leases of its own yet. It can say who should write; it can't stop a process
-that is paused. Every verdict below is the store's, from its real commit path.
+it. It can say who should write; it can't stop a process that is paused. Every verdict below is the
+store's, from its real commit path.
+";
+const SECOND: &str = "
+
+The second story: an answer is lost. A pays from account L under a lease that the store itself has
+granted, and dies before it hears that a payment was made. Its replacement finds out, and nothing is
+paid twice.
 ";
 
 /// Runs the demonstration.
@@ -59,12 +68,17 @@ pub(crate) fn run(args: &DemoArgs, out: &mut Output) -> Result<(), Failure> {
     if out.format() == Format::Table {
         out.raw(PREFACE.as_bytes())?;
     }
-    let wrong = play(TIMELINE, args.speed, out)?;
+    let mut wrong = play(TIMELINE, args.speed, out)?;
+    if out.format() == Format::Table {
+        out.raw(SECOND.as_bytes())?;
+    }
+    wrong += play(LOST, args.speed, out)?;
+    let steps = TIMELINE.len() + LOST.len();
     out.tell(
-        || json!({ "summary": { "steps": TIMELINE.len(), "wrong": wrong } }),
+        || json!({ "summary": { "steps": steps, "wrong": wrong } }),
         || match wrong {
-            0 => format!("\nAll {} steps came out as they must.", TIMELINE.len()),
-            _ => format!("\n{wrong} of {} steps came out WRONG.", TIMELINE.len()),
+            0 => format!("\nAll {steps} steps came out as they must."),
+            _ => format!("\n{wrong} of {steps} steps came out WRONG."),
         },
     )?;
     if wrong == 0 {
@@ -132,6 +146,9 @@ fn text(step: &Step, seen: &Seen, found: &[Difference]) -> String {
         let word = match verdict.as_str() {
             check::ACCEPTED => "accepted",
             check::ONE_OF_TWO => "exactly one",
+            check::REPLAYED => "told again",
+            check::PRESENT => "present",
+            check::ABSENT => "absent",
             _ => "REFUSED",
         };
         lines.push(format!("          {word}: {}", seen.message));

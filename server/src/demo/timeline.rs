@@ -50,6 +50,40 @@ pub(crate) enum Act {
     Race,
     /// The store dies without being closed, and what is on disk is opened.
     Kill,
+    /// A worker asks the store for a lease on the account.
+    Acquire { holder: &'static str },
+    /// An operator takes the account's lease away.
+    Revoke,
+    /// A worker says what it is about to pay, under the term that it was granted.
+    Bind {
+        holder: &'static str,
+        intent: &'static str,
+    },
+    /// A worker pays: the first and last step of an intent. The ledger is the account's result.
+    Pay {
+        holder: &'static str,
+        intent: &'static str,
+        ledger: &'static str,
+    },
+    /// A replacement asks what became of an intent.
+    Reconcile {
+        holder: &'static str,
+        intent: &'static str,
+    },
+}
+
+impl Act {
+    /// Whether it is about the account, and not about the job.
+    pub(crate) const fn is_payment(self) -> bool {
+        matches!(
+            self,
+            Self::Acquire { .. }
+                | Self::Revoke
+                | Self::Bind { .. }
+                | Self::Pay { .. }
+                | Self::Reconcile { .. }
+        )
+    }
 }
 
 const fn outside(result: Option<&'static str>) -> Expected {

@@ -1,5 +1,6 @@
 //! The store of the demonstration, and what the steps do with it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -11,7 +12,8 @@ use highwater::{
 };
 use tempfile::TempDir;
 
-use super::check::{ACCEPTED, Seen};
+use super::account::LEDGER;
+use super::check::{ACCEPTED, REPLAYED, Seen};
 use super::timeline::{Act, EpochOf};
 use crate::cli::failure::Failure;
 use crate::cli::input::InputError;
@@ -21,17 +23,19 @@ const PAGE_RECORDS: usize = 16;
 
 /// A store in a directory of its own, removed at the end.
 pub(crate) struct World {
-    store: Store,
+    pub(super) store: Store,
     dir: TempDir,
-    jobs: DomainName,
+    pub(super) jobs: DomainName,
     inputs: DomainName,
     epoch: Epoch,
     /// The generation of the first result.
     first: Option<Generation>,
+    /// What the store itself has granted last to each worker.
+    pub(super) granted: BTreeMap<&'static str, Authority>,
 }
 
 /// The name of a verdict, the sentence for people, and the fence that it states.
-type Verdict = (Option<String>, String, Option<(u64, String)>);
+pub(super) type Verdict = (Option<String>, String, Option<(u64, String)>);
 
 /// A small store: a few megabytes of disk and memory.
 fn config() -> Config {
@@ -61,11 +65,11 @@ fn domain(name: &str) -> Result<DomainName, InputError> {
     Ok(DomainName::new(name)?)
 }
 
-fn key(name: &str) -> Result<Key, InputError> {
+pub(super) fn key(name: &str) -> Result<Key, InputError> {
     Ok(Key::new(name)?)
 }
 
-fn value(text: &str) -> Result<Value, InputError> {
+pub(super) fn value(text: &str) -> Result<Value, InputError> {
     Ok(Value::new(text)?)
 }
 
@@ -101,6 +105,7 @@ impl World {
             inputs,
             epoch: made.epochs.current().epoch,
             first: None,
+            granted: BTreeMap::new(),
         })
     }
 
@@ -112,16 +117,17 @@ impl World {
             .map_err(system("remove the temporary directory"))
     }
 
-    /// The result as it is stored.
-    fn result(&self) -> Result<Option<(Generation, String)>, Failure> {
-        let record = self.store.get(&self.jobs, &key("J/result")?)?;
+    /// The result of the job, or of the account, as it is stored.
+    fn result(&self, act: &Act) -> Result<Option<(Generation, String)>, Failure> {
+        let name = if act.is_payment() { LEDGER } else { "J/result" };
+        let record = self.store.get(&self.jobs, &key(name)?)?;
         let text = |value: &Value| String::from_utf8_lossy(value.as_bytes()).into_owned();
         Ok(record.map(|record| (record.generation, text(&record.value))))
     }
 
     /// Does what a step says.
     pub(crate) fn perform(&mut self, act: &Act) -> Result<Seen, Failure> {
-        let before = self.result()?.map(|(generation, _)| generation);
+        let before = self.result(act)?.map(|(generation, _)| generation);
         let (verdict, message, fence) = match *act {
             Act::Outside => (None, String::new(), None),
             Act::Publish(version) => {
@@ -147,14 +153,28 @@ impl World {
                 verdict(self.write(authority, result, if_first_generation))?
             }
             Act::Race => self.race()?,
+            Act::Acquire { holder } => verdict(self.acquire(holder))?,
+            Act::Revoke => {
+                self.revoke()?;
+                (None, String::new(), None)
+            }
+            Act::Bind { holder, intent } => verdict(self.bind(holder, intent))?,
+            Act::Pay {
+                holder,
+                intent,
+                ledger,
+            } => verdict(self.pay(holder, intent, ledger))?,
+            Act::Reconcile { holder, intent } => self.reconcile(holder, intent)?,
             Act::Kill => {
                 self.kill()?;
                 (None, String::new(), None)
             }
         };
-        let after = self.result()?;
+        let after = self.result(act)?;
         let generation = after.as_ref().map(|(generation, _)| *generation);
-        self.first = self.first.or(generation);
+        if !act.is_payment() {
+            self.first = self.first.or(generation);
+        }
         Ok(Seen {
             verdict,
             message,
@@ -254,20 +274,24 @@ impl World {
     }
 }
 
+/// A fence, as it is compared with what must come out.
+pub(super) fn stated(fence: &highwater::Fence) -> (u64, String) {
+    let holder = highwater::escape(fence.holder.as_bytes());
+    (fence.term.sequence.get(), holder)
+}
+
 /// The verdict of a commit: its name, the sentence, and the fence that it states.
 fn verdict(outcome: Result<Receipt, Failure>) -> Result<Verdict, Failure> {
-    let stated = |fence: &highwater::Fence| {
-        let holder = highwater::escape(fence.holder.as_bytes());
-        (fence.term.sequence.get(), holder)
-    };
     match outcome {
         Ok(receipt) => {
             let fence = receipt.guards.first().map(|guard| stated(&guard.fence));
             let message = match receipt.guards.first() {
+                _ if receipt.replayed => format!("the answer of revision {}", receipt.revision),
                 Some(guard) => format!("guard '{}' is fenced at {}", guard.guard, guard.fence),
                 None => format!("revision {}", receipt.revision),
             };
-            Ok((Some(ACCEPTED.into()), message, fence))
+            let word = if receipt.replayed { REPLAYED } else { ACCEPTED };
+            Ok((Some(word.into()), message, fence))
         }
         Err(failure) => match failure.rejection() {
             Some(rejection) => {
