@@ -127,7 +127,7 @@ impl FromWire<v1::Commit> for Commit {
 }
 
 /// The caller isn't written: a request can't say who sends it. The wire has no place for leases
-/// yet: a commit that changes one is written with a mutation of no kind, which every server refuses.
+/// yet: a commit that changes one is written with a mutation of no kind, which all servers refuse.
 impl ToWire for Commit {
     type Wire = v1::Commit;
 
