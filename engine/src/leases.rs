@@ -68,12 +68,17 @@ impl Leases {
             Change::Commit { domain, leases, .. } if !leases.is_empty() => {
                 let clock = layer.clock();
                 let mut deadlines = self.deadlines.lock();
+                let before = deadlines.next_ms();
                 for change in leases {
                     let current = change.record.current.as_deref();
                     deadlines.set(*domain, &change.guard, current, &clock);
                 }
+                let next = deadlines.next_ms();
                 drop(deadlines);
-                self.signal.raise();
+                // Whoever keeps them wakes early enough for everything that comes later.
+                if next.is_some_and(|next| before.is_none_or(|before| next < before)) {
+                    self.signal.raise();
+                }
             }
             Change::LeaseClock { now_ms, opened } => {
                 if *opened {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use highwater_core::limits::LEASE_MUTATIONS_MAX;
-use highwater_core::{Commit, DomainId, Guard, LeaseId, Mutation};
+use highwater_core::{Commit, DomainId, Guard, LeaseId, Mutation, Unavailable};
 
 use crate::error::Error;
 use crate::queue::Request;
@@ -81,7 +81,7 @@ fn pause(shared: &Shared, noted_ms: u64) -> Option<Duration> {
 fn expire(shared: &Shared, id: DomainId, lapsed: Vec<(Guard, LeaseId)>) -> Result<(), Error> {
     let domains = shared.domains.load();
     let Some(domain) = domains.by_id(id) else {
-        return Ok(());
+        return Err(shared.unavailable(Unavailable::Incomplete));
     };
     let mut commit = Commit::new(domain.name.clone());
     for (guard, lease) in lapsed {
