@@ -272,6 +272,14 @@ fn disk_bytes(place: &Place) -> u64 {
         .sum()
 }
 
+/// Whether the last size is no more than the one before, but for a log segment or two.
+fn has_settled(sizes: &[u64]) -> bool {
+    let [.., before, last] = sizes else {
+        return false;
+    };
+    *last < before + (1 << 20)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn overwriting_takes_no_more_disk_even_under_a_reader_that_stalls() {
     let place = Place::new();
@@ -305,11 +313,14 @@ async fn overwriting_takes_no_more_disk_even_under_a_reader_that_stalls() {
         }
     };
     tokio::time::timeout(TOO_LONG, let_go).await.unwrap();
-    let taken = disk_bytes(&place);
-    overwrite(6).await;
-    let later = disk_bytes(&place);
-    println!("{taken} bytes on disk, {later} after 24 MB more");
-    assert!(later < taken + (12 << 20), "{taken}, then {later}");
+    // The index may have grown once more at the end of the reader; then it has room for ever.
+    let mut sizes = vec![disk_bytes(&place)];
+    while sizes.len() < 5 && !has_settled(&sizes) {
+        overwrite(6).await;
+        sizes.push(disk_bytes(&place));
+    }
+    println!("{sizes:?} bytes on disk, each after 24 MB more");
+    assert!(has_settled(&sizes), "{sizes:?}");
     let ended = loop {
         match stalled.next().await {
             Ok(page) => assert_eq!(page.unwrap().revision, first),
