@@ -29,7 +29,10 @@ pub(crate) fn keep(shared: &Shared) {
             shared.leases.signal.wait(pause(shared, noted_ms));
         }
         wait = true;
-        if shared.latch.is_poisoned() || shared.is_stopping() {
+        if shared.is_stopping() {
+            break;
+        }
+        if shared.latch.is_poisoned() {
             shared.leases.lines.call_all();
             shared.leases.signal.wait(Some(RETRY));
             continue;
