@@ -9,10 +9,11 @@ use prost::Message;
 use prost_types::field_descriptor_proto::Label;
 use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorSet};
 
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     "highwater/v1/work.proto",
     "highwater/v1/types.proto",
     "highwater/v1/intent.proto",
+    "highwater/v1/lease.proto",
     "highwater/v1/domain.proto",
     "highwater/v1/rejection.proto",
     "highwater/v1/highwater.proto",

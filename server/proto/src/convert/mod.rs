@@ -10,6 +10,7 @@ mod domain;
 mod intent;
 mod intent_reason;
 mod lease;
+mod lease_mutation;
 mod malformed;
 mod observed;
 pub mod parts;
@@ -24,8 +25,8 @@ pub use record::record_to_wire;
 pub use rejection::code_of;
 
 use highwater_core::{
-    Configuration, Digest, Generation, Guard, InputName, IntentId, Key, Malformed, Metageneration,
-    Owner, Prefix, Revision,
+    Configuration, Digest, Generation, Guard, Holder, InputName, IntentId, Key, Malformed,
+    Metageneration, Owner, Prefix, Revision,
 };
 
 /// A type of the core that is written as a message.
@@ -138,6 +139,7 @@ macro_rules! name_from_bytes {
 name_from_bytes!(
     Configuration,
     Guard,
+    Holder,
     InputName,
     IntentId,
     Key,

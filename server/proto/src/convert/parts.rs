@@ -20,6 +20,7 @@ parts! {
     ADMISSION = "admission";
     AUTHORITY = "authority";
     CALLER = "identity";
+    CAUSE = "cause of an end";
     CODE = "code";
     COMMIT = "commit";
     CONDITION = "condition";
@@ -41,6 +42,7 @@ parts! {
     FENCE = "fence";
     FILTER = "filter";
     GENERATION = "generation";
+    GRANTS = "grants";
     GUARD = "guard";
     GUARDS = "guards";
     GUARD_RULE = "guard rule";
@@ -58,6 +60,7 @@ parts! {
     KEY = "key";
     KEYS = "keys";
     LEASE = "lease";
+    LEASE_MUTATIONS = "mutations of leases";
     MALFORMED = "malformed part";
     METAGENERATION = "metageneration";
     MUTATION = "mutation";
@@ -73,10 +76,15 @@ parts! {
     RECORD = "record";
     REVIEW = "time of review";
     REVISION = "revision";
+    SEAL = "seal";
     SEQUENCE = "sequence";
+    STANDING = "standing of a lease";
     STEP = "step";
+    STRICT = "strict";
     TARGET = "target";
     TERM = "term";
+    TERMS = "terms";
+    TTL = "time to live";
     VALUE = "value";
     VERDICT = "verdict";
     WATCH = "watch event";
