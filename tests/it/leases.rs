@@ -3,6 +3,7 @@
 
 mod many;
 mod waiting;
+mod watching;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -3,11 +3,11 @@
 use std::num::NonZeroU64;
 
 use highwater_core::{
-    Authority, BindingSummary, Condition, Configuration, DestinationId, Digest, Ending,
-    EpochMark, Generation, Guard, Incarnation, IncarnationMark, IncarnationNumber, Input,
-    InputName, IntentConflict, IntentId, IntentState, IntentSummary, Key, Malformed,
-    Metadata, MetadataError, Metageneration, Mutation, NameError, Observed, ObservedIntent, Owner,
-    PolicyError, Prefix, Reason, Rejection, Revision, Step, StepSummary, Unavailable, Value, Work,
+    Authority, BindingSummary, Condition, Configuration, DestinationId, Digest, Ending, EpochMark,
+    Generation, Guard, Incarnation, IncarnationMark, IncarnationNumber, Input, InputName,
+    IntentConflict, IntentId, IntentState, IntentSummary, Key, Malformed, Metadata, MetadataError,
+    Metageneration, Mutation, NameError, Observed, ObservedIntent, Owner, PolicyError, Prefix,
+    Reason, Rejection, Revision, Step, StepSummary, Unavailable, Value, Work,
 };
 
 pub(crate) fn key(bytes: &[u8]) -> Key {
