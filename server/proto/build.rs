@@ -22,9 +22,10 @@ const FILES: [&str; 7] = [
 /// The requests that only read and carry no authority. A server may leave out what it doesn't know
 /// of them. Every other request is refused where it says something unknown, since that could be a
 /// condition.
-const PLAIN: [&str; 5] = [
+const PLAIN: [&str; 6] = [
     "GetDomainRequest",
     "GetFenceRequest",
+    "GetLeaseRequest",
     "ListDomainsRequest",
     "StatusRequest",
     "WatchRequest",

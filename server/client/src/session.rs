@@ -148,9 +148,12 @@ impl Session {
             destination: Some(self.destination.to_wire()),
             domain: self.domain.as_str().into(),
             guard: guard.to_wire(),
-            authority: Some(self.authority.to_wire()),
+            by: Some(v1::take_over_request::By::Authority(
+                self.authority.to_wire(),
+            )),
             page_records: 0,
             pages: 0,
+            intents: Vec::new(),
         };
         self.note(self.client.take_over(message).await)
     }

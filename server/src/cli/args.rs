@@ -265,6 +265,9 @@ pub(crate) struct WatchArgs {
     /// Tell of raised fences, too
     #[arg(long)]
     pub(crate) fences: bool,
+    /// Tell of leases that are granted, renewed or ended, too
+    #[arg(long)]
+    pub(crate) leases: bool,
     /// End after so many changes
     #[arg(long)]
     pub(crate) count: Option<u64>,

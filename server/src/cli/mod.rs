@@ -11,6 +11,7 @@ mod intent_json;
 mod intent_text;
 mod intents;
 mod json;
+mod lease_form;
 pub(crate) mod output;
 mod reads;
 mod remote;

@@ -144,9 +144,12 @@ async fn take_over(
         destination: global.expected_to_wire()?,
         domain: domain.into(),
         guard: guard(global, name)?.to_wire(),
-        authority: Some(authority(global)?.to_wire()),
+        by: Some(v1::take_over_request::By::Authority(
+            authority(global)?.to_wire(),
+        )),
         page_records: 0,
         pages: 0,
+        intents: Vec::new(),
     };
     let mut remote = Remote::connect(global).await?;
     let limit = remote.timeout;

@@ -3,9 +3,11 @@
 
 mod harness;
 mod intents;
+mod leases;
 mod pages;
 mod pipelines;
 mod proxy;
+mod reconciling;
 mod repeats;
 mod requests;
 mod sessions;

@@ -253,6 +253,17 @@ impl ToWire for LeaseStanding {
     }
 }
 
+/// A guard of a list, with how its current lease stands.
+impl FromWire<v1::ListedLease> for (Guard, LeaseRecord, Option<LeaseStanding>) {
+    fn from_wire(wire: v1::ListedLease) -> Result<Self, Malformed> {
+        Ok((
+            Guard::from_wire(wire.guard)?,
+            required(wire.record, parts::RECORD)?,
+            optional(wire.standing)?,
+        ))
+    }
+}
+
 /// What a reason about a lease holds; nothing for any other reason.
 pub(super) fn to_wire(reason: &Reason) -> LeaseReason {
     let mut wire = LeaseReason::default();

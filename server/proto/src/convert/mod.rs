@@ -7,6 +7,7 @@
 mod commit;
 mod condition;
 mod domain;
+mod finding;
 mod intent;
 mod intent_reason;
 mod lease;
@@ -79,7 +80,11 @@ pub fn optional<T: FromWire<W>, W>(part: Option<W>) -> Result<Option<T>, Malform
 }
 
 /// Reads the items of a list, up to a bound.
-fn list<T: FromWire<W>, W>(
+///
+/// # Errors
+///
+/// [`Malformed::TooMany`], or what is wrong with the first item that is.
+pub fn list<T: FromWire<W>, W>(
     items: Vec<W>,
     what: &'static str,
     max: usize,

@@ -35,6 +35,7 @@ parts! {
     DOMAIN_ID = "domain id";
     DOMAIN_NAME = "domain name";
     DOMAIN_STATE = "domain state";
+    EFFECTS = "effects";
     ENDING = "ending";
     EPOCH = "epoch";
     EPOCH_MARK = "epoch mark";
@@ -56,6 +57,7 @@ parts! {
     INPUT_NAME = "name of an input";
     INTENT = "intent";
     INTENT_MUTATIONS = "mutations of intents";
+    INTENTS = "intents";
     INTENT_STATE = "state of an intent";
     KEY = "key";
     KEYS = "keys";
