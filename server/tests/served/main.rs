@@ -1,7 +1,9 @@
 //! A real store, served on a socket, seen through the Rust client.
 #![cfg(test)]
 
+mod gate;
 mod harness;
+mod holders;
 mod intents;
 mod leases;
 mod pages;

@@ -49,7 +49,7 @@ async fn a_replacement_learns_what_was_done_and_what_never_will_be() {
     let new = served.authority(2, "b");
     let fence = Some((guard(), new.clone()));
     let told = client.reconcile(&jobs(), &intents, fence).await.unwrap();
-    let receipt = told.receipt.unwrap();
+    let receipt = told.receipt.clone().unwrap();
     assert_eq!(receipt.guards[0].fence, new.to_fence());
     assert!(told.revision >= receipt.revision);
     let found = effects(&told.found);
