@@ -5,7 +5,7 @@ use highwater::{
     Authority, Condition, Domain, EpochEntry, Fence, Generation, GuardRule, Key, Metadata,
     Metageneration, Observed, Policy, Reason, Receipt, Record, Rejection, Revision, escape,
 };
-use highwater_client::ClientError;
+use highwater_client::{ClientError, Lost};
 use highwater_proto::v1;
 use serde_json::{Map, Value, json};
 
@@ -209,6 +209,14 @@ pub(crate) fn failure(failure: &Failure) -> Value {
             "error": failure.kind(),
             "accepted_at": number(revision.get()),
             "message": message,
+        }),
+        Failure::LeaseLost(lost) => json!({
+            "error": failure.kind(),
+            "message": message,
+            "rejection": match lost {
+                Lost::Refused(refused) => rejection(refused),
+                Lost::Expired | Lost::Released => Value::Null,
+            },
         }),
         _ if failure.exit() == Exit::OutcomeUnknown => {
             json!({ "verdict": "unknown", "message": message })

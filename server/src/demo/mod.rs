@@ -50,7 +50,7 @@ fn speed(text: &str) -> Result<f64, SpeedError> {
 
 const PREFACE: &str = "\
 Two workers, A and B, and one job, J. A coordinator outside grants leases; the demonstration plays
-it, as this store has no leases of its own yet. It can say who should write; it can't stop a process
+it. (The store can grant leases itself, too.) It can say who should write; it can't stop a process
 that is paused. Every verdict below is the store's, from its real commit path.
 ";
 

@@ -93,6 +93,28 @@ fn put(served: &Served) -> v1::Commit {
     commit.put(key("j/r"), value("v")).to_wire()
 }
 
+fn reconcile(served: &Served) -> v1::ReconcileRequest {
+    v1::ReconcileRequest {
+        domain: "jobs".into(),
+        intents: vec!["i".into()],
+        fence: Some(v1::GuardAuthority {
+            guard: "j".into(),
+            authority: Some(served.authority(7, "w").to_wire()),
+        }),
+        ..v1::ReconcileRequest::default()
+    }
+}
+
+fn acquire() -> v1::AcquireRequest {
+    v1::AcquireRequest {
+        domain: "jobs".into(),
+        guard: "l".into(),
+        holder: "w".into(),
+        ttl_ms: 60_000,
+        ..v1::AcquireRequest::default()
+    }
+}
+
 /// A request of every kind that carries an authority or asks for an effect, by its method; each
 /// would be answered without a refusal.
 fn requests(served: &Served) -> Vec<(&'static str, Vec<u8>)> {
@@ -113,22 +135,6 @@ fn requests(served: &Served) -> Vec<(&'static str, Vec<u8>)> {
         guard: "j".into(),
         by: authority.clone().map(v1::take_over_request::By::Authority),
         ..v1::TakeOverRequest::default()
-    };
-    let reconcile = v1::ReconcileRequest {
-        domain: "jobs".into(),
-        intents: vec!["i".into()],
-        fence: Some(v1::GuardAuthority {
-            guard: "j".into(),
-            authority: authority.clone(),
-        }),
-        ..v1::ReconcileRequest::default()
-    };
-    let acquire = v1::AcquireRequest {
-        domain: "jobs".into(),
-        guard: "l".into(),
-        holder: "w".into(),
-        ttl_ms: 60_000,
-        ..v1::AcquireRequest::default()
     };
     let create = v1::CreateDomainRequest {
         name: "more".into(),
@@ -170,8 +176,8 @@ fn requests(served: &Served) -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("AdvanceFence", advance.encode_to_vec()),
         ("TakeOver", take_over.encode_to_vec()),
-        ("Reconcile", reconcile.encode_to_vec()),
-        ("Acquire", acquire.encode_to_vec()),
+        ("Reconcile", reconcile(served).encode_to_vec()),
+        ("Acquire", acquire().encode_to_vec()),
         ("Get", get.encode_to_vec()),
         ("Scan", scan.encode_to_vec()),
     ]
