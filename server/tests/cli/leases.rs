@@ -92,14 +92,23 @@ fn a_lease_is_got_renewed_shown_and_ended() {
         (&end["cause"], &end["by"]),
         (&"revoked".into(), &"ops".into())
     );
+    let watched = ["watch", "jobs", "--leases", "--count=2", "--after", &lease];
+    let watched = server.run(&watched).lines();
+    assert_eq!(watched[1]["event"], "leased");
+    server.stop();
+}
+
+#[test]
+fn a_time_to_live_is_within_its_bounds() {
+    let dir = TempDir::new().unwrap();
+    let server = Server::with_jobs(&dir);
     for wrong in ["99ms", "8min8", "10081min"] {
         let wrong = format!("--ttl={wrong}");
         let refused = server.run(&["lease", "acquire", "jobs", "j", "--holder=a", &wrong]);
         assert_eq!(refused.code, 2, "{wrong}");
     }
-    let watched = ["watch", "jobs", "--leases", "--count=2", "--after", &lease];
-    let watched = server.run(&watched).lines();
-    assert_eq!(watched[1]["event"], "leased");
+    let shortest = ["lease", "acquire", "jobs", "j", "--holder=a", "--ttl=100ms"];
+    assert_eq!(server.run(&shortest).code, 0);
     server.stop();
 }
 
