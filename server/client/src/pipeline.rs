@@ -134,8 +134,7 @@ impl Commits {
     /// # Errors
     ///
     /// Nothing was sent: [`ClientError::SessionStopped`], [`ClientError::NotHolder`], or
-    /// [`ClientError::NotSent`] when it is
-    /// too large or the pipeline has ended.
+    /// [`ClientError::NotSent`] when it is too large or the pipeline has ended.
     pub async fn send(&mut self, draft: Commit) -> Result<u64, ClientError> {
         let passage = self.session.enter().await?;
         let commit = self.session.sealed(draft).to_wire();

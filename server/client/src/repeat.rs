@@ -22,8 +22,7 @@ const WAIT_MAX: Duration = Duration::from_secs(2);
 ///
 /// Once one sending has an unknown outcome, only the destination's verdict on the step changes
 /// that. `may_send` is asked before each repetition. A later sending that isn't taken, because
-/// there is no connection or because no effects
-/// are taken now, says nothing about the earlier one.
+/// there is no connection or because no effects are taken now, says nothing about the earlier one.
 pub(crate) async fn commit_step(
     client: &Client,
     commit: &Commit,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use highwater_core::{
-    Authorities, Authority, Commit, DomainName, ExpectedDestination, Guard, Key, Receipt,
+    Authorities, Authority, Commit, DomainName, ExpectedDestination, Guard, IntentId, Key, Receipt,
     Rejection, Value,
 };
 use highwater_proto::convert::ToWire;
@@ -152,6 +152,20 @@ impl Session {
     ///
     /// As [`Session::commit`].
     pub async fn take_over(&self, guard: &Guard) -> Result<TakeOver, ClientError> {
+        self.take_over_asking(guard, &[]).await
+    }
+
+    /// As [`Session::take_over`], and finds out what became of intents, as [`Client::reconcile`]
+    /// does: see [`TakeOver::found`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::commit`].
+    pub async fn take_over_asking(
+        &self,
+        guard: &Guard,
+        intents: &[IntentId],
+    ) -> Result<TakeOver, ClientError> {
         let _passage = self.enter().await?;
         let message = v1::TakeOverRequest {
             destination: Some(self.destination.to_wire()),
@@ -162,7 +176,7 @@ impl Session {
             )),
             page_records: 0,
             pages: 0,
-            intents: Vec::new(),
+            intents: intents.iter().map(ToWire::to_wire).collect(),
         };
         self.note(self.client.take_over(message).await)
     }

@@ -166,6 +166,28 @@ async fn a_holder_whose_renewals_are_held_back_knows_before_the_next_one_holds()
     served.stop().await.unwrap();
 }
 
+/// The time counts from the moment at which the request was sent: what the way took is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_that_was_on_its_way_for_too_long_holds_nothing() {
+    let served = Served::start(options()).await;
+    let gate = Gate::start(&served).await;
+    let client = gate.client().await;
+    gate.hold();
+    let acquiring = tokio::spawn(async move { hold(&client, "a", 300).await });
+    sleep(Duration::from_millis(400)).await;
+    gate.open();
+    let holder = acquiring.await.unwrap();
+    assert_eq!(holder.standing(), Standing::Lost(Lost::Expired));
+    let before = verdicts(&served.store);
+    let refused = put(&holder.session()).await;
+    assert!(
+        matches!(refused, Err(ClientError::NotHolder(_))),
+        "{refused:?}"
+    );
+    assert_eq!(verdicts(&served.store), before, "nothing is sent");
+    served.stop().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_sent_while_a_renewal_is_in_doubt_and_all_goes_on_after_it() {
     let served = Served::start(options()).await;

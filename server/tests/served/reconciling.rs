@@ -159,6 +159,8 @@ async fn a_take_over_can_acquire_ask_and_read_in_one_call() {
     assert!(matches!(late, ClientError::LostAuthority(_)));
     let new = client.session(jobs(), lease.authority());
     new.put(key("j/1"), value("w")).await.unwrap();
+    let asking = new.take_over_asking(&guard(), &intents[..1]).await.unwrap();
+    assert_eq!(asking.found()[0].finding.effects, Effects::Present);
     // Without intents the first answer has the first page, as ever.
     let mut plain = new.take_over(&guard()).await.unwrap();
     assert_eq!((plain.acquired(), plain.found().len()), (None, 0));
