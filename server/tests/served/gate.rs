@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use highwater_client::{Client, ClientOptions};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -16,6 +16,8 @@ enum Mode {
     Open,
     /// What clients say is held back, on connections that stay.
     Held,
+    /// What the server answers is held back.
+    Deaf,
     /// There are no connections.
     Cut,
 }
@@ -33,15 +35,25 @@ async fn pass(mut client: TcpStream, server: SocketAddr, mut mode: watch::Receiv
     let up = async {
         let mut buffer = vec![0; 64 << 10];
         while let Ok(count @ 1..) = from_client.read(&mut buffer).await {
-            let open = held.wait_for(|mode| *mode == Mode::Open).await.is_ok();
+            let open = held.wait_for(|mode| *mode != Mode::Held).await.is_ok();
             if !open || to_server.write_all(&buffer[..count]).await.is_err() {
+                return;
+            }
+        }
+    };
+    let mut deaf = mode.clone();
+    let down = async {
+        let mut buffer = vec![0; 64 << 10];
+        while let Ok(count @ 1..) = from_server.read(&mut buffer).await {
+            let open = deaf.wait_for(|mode| *mode != Mode::Deaf).await.is_ok();
+            if !open || to_client.write_all(&buffer[..count]).await.is_err() {
                 return;
             }
         }
     };
     tokio::select! {
         () = up => {}
-        _ = copy(&mut from_server, &mut to_client) => {}
+        () = down => {}
         _ = mode.wait_for(|mode| *mode == Mode::Cut) => {}
     }
 }
@@ -76,6 +88,11 @@ impl Gate {
     /// Holds back what clients say from now on.
     pub(crate) fn hold(&self) {
         self.mode.send_replace(Mode::Held);
+    }
+
+    /// Holds back what the server answers from now on.
+    pub(crate) fn deafen(&self) {
+        self.mode.send_replace(Mode::Deaf);
     }
 
     /// Ends all connections, and lets nobody connect.

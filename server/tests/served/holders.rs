@@ -324,3 +324,27 @@ async fn what_is_under_way_ends_before_the_release_is_sent() {
     assert!(before.iter().all(|revision| *revision < released.revision));
     served.stop().await.unwrap();
 }
+
+/// While the answer to one write is on its way, no release is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_is_not_sent_before_the_last_answer_is_there() {
+    let served = Served::start(options()).await;
+    let gate = Gate::start(&served).await;
+    let holder = hold(&gate.client().await, "a", LONG).await;
+    let session = holder.session();
+    let before = verdicts(&served.store);
+    gate.deafen();
+    let writing = tokio::spawn(async move { put(&session).await });
+    while verdicts(&served.store) == before {
+        sleep(Duration::from_millis(2)).await;
+    }
+    let releasing = tokio::spawn(holder.release());
+    // One that didn't wait would be there by then.
+    sleep(Duration::from_millis(300)).await;
+    assert!(stored(&served.store).current.is_some());
+    gate.open();
+    let written = writing.await.unwrap().unwrap();
+    let released = releasing.await.unwrap().unwrap();
+    assert!(written.revision < released.revision);
+    served.stop().await.unwrap();
+}
