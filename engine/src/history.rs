@@ -184,6 +184,7 @@ mod tests {
                 domain: name.clone(),
                 range: KeyRange::all(),
                 fences: true,
+                leases: true,
                 after: None,
             };
             store.watch(request).unwrap()

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use highwater_core::{
-    Change, Domain, DomainName, Effect, Fence, Guard, Key, KeyRange, Record, Revision,
+    Change, Domain, DomainName, Effect, Fence, Guard, Key, KeyRange, LeaseRecord, Record, Revision,
 };
 
 use crate::error::Error;
@@ -27,6 +27,8 @@ pub struct WatchRequest {
     pub range: KeyRange,
     /// Whether fence changes of the domain are told too.
     pub fences: bool,
+    /// Whether changes of the domain's leases are told too: grants, renewals and ends.
+    pub leases: bool,
     /// The last revision already seen: events after it follow. `None`: only what comes from now on.
     pub after: Option<Revision>,
 }
@@ -36,7 +38,7 @@ pub struct WatchRequest {
 pub struct WatchEvent {
     /// The revision of the commit.
     pub revision: Revision,
-    /// What it changed, keys before fences.
+    /// What it changed, keys before fences, and fences before leases.
     pub changes: Vec<WatchChange>,
 }
 
@@ -69,6 +71,13 @@ pub enum WatchChange {
         /// Its fence now.
         fence: Fence,
     },
+    /// A lease was granted, renewed or ended.
+    Leased {
+        /// The guard.
+        guard: Guard,
+        /// What is stored of its leases now.
+        record: Arc<LeaseRecord>,
+    },
 }
 
 /// A watch: gives each matching commit once, in order, without a gap. It holds no buffer of its
@@ -80,6 +89,7 @@ pub struct Watch {
     domain: Arc<Domain>,
     range: KeyRange,
     fences: bool,
+    leases: bool,
     position: Revision,
     ready: VecDeque<Arc<Effect>>,
 }
@@ -111,13 +121,19 @@ impl Watch {
                 oldest,
             });
         }
-        let WatchRequest { range, fences, .. } = request;
+        let WatchRequest {
+            range,
+            fences,
+            leases,
+            ..
+        } = request;
         Ok(Self {
             number: shared.history.number(),
             shared,
             domain,
             range,
             fences,
+            leases,
             position,
             ready: VecDeque::new(),
         })
@@ -183,6 +199,7 @@ impl Watch {
             domain,
             records,
             fences,
+            leases,
             ..
         } = effect.change()
         else {
@@ -216,6 +233,12 @@ impl Watch {
             changes.extend(fences.iter().map(|change| WatchChange::Fenced {
                 guard: change.guard.clone(),
                 fence: change.fence.clone(),
+            }));
+        }
+        if self.leases {
+            changes.extend(leases.iter().map(|change| WatchChange::Leased {
+                guard: change.guard.clone(),
+                record: Arc::clone(&change.record),
             }));
         }
         (!changes.is_empty()).then(|| WatchEvent {

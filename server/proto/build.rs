@@ -9,10 +9,11 @@ use prost::Message;
 use prost_types::field_descriptor_proto::Label;
 use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorSet};
 
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     "highwater/v1/work.proto",
     "highwater/v1/types.proto",
     "highwater/v1/intent.proto",
+    "highwater/v1/lease.proto",
     "highwater/v1/domain.proto",
     "highwater/v1/rejection.proto",
     "highwater/v1/highwater.proto",
@@ -21,9 +22,10 @@ const FILES: [&str; 6] = [
 /// The requests that only read and carry no authority. A server may leave out what it doesn't know
 /// of them. Every other request is refused where it says something unknown, since that could be a
 /// condition.
-const PLAIN: [&str; 5] = [
+const PLAIN: [&str; 6] = [
     "GetDomainRequest",
     "GetFenceRequest",
+    "GetLeaseRequest",
     "ListDomainsRequest",
     "StatusRequest",
     "WatchRequest",

@@ -23,6 +23,7 @@
 //! # }
 //! ```
 
+mod acquire;
 mod admission;
 mod connection;
 mod deadline;
@@ -31,6 +32,7 @@ mod error;
 mod health;
 mod identity;
 mod intents;
+mod lease_list;
 mod listener;
 mod options;
 mod pages;

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use highwater::TakenOver;
+use highwater_core::Receipt;
 use highwater_proto::convert::ToWire;
 use highwater_proto::v1;
 use tokio::sync::mpsc;
@@ -12,6 +13,7 @@ use tonic::Status;
 
 use crate::admission::Place;
 use crate::pages::Pages;
+use crate::service::found;
 use crate::shutdown::Ending;
 use crate::status;
 use crate::stream::shutting_down;
@@ -91,13 +93,25 @@ pub(crate) async fn send_pages<T>(
     }
 }
 
-/// The first answer of a take-over, from what the store did in one step.
-pub(crate) fn first_of_take_over(taken: TakenOver, pages: &mut Pages) -> v1::TakeOverResponse {
-    let receipt = Some(taken.receipt.to_wire());
-    v1::TakeOverResponse {
-        receipt,
-        page: Some(pages.take(taken.page)),
+/// The first answers of a take-over, from what the store did in one step. What was found of intents
+/// has an answer of its own, so that the first page keeps its size.
+pub(crate) fn first_of_take_over(
+    taken: TakenOver,
+    acquired: Option<&Receipt>,
+    pages: &mut Pages,
+) -> Vec<v1::TakeOverResponse> {
+    let page = pages.take(taken.page);
+    let mut first = v1::TakeOverResponse {
+        receipt: Some(taken.receipt.to_wire()),
+        page: None,
+        found: taken.found.iter().map(|one| found(one, true)).collect(),
+        acquired: acquired.map(ToWire::to_wire),
+    };
+    if first.found.is_empty() {
+        first.page = Some(page);
+        return vec![first];
     }
+    vec![first, later_of_take_over(page)]
 }
 
 /// A later answer of a take-over.
@@ -105,5 +119,7 @@ pub(crate) const fn later_of_take_over(page: v1::ScanResponse) -> v1::TakeOverRe
     v1::TakeOverResponse {
         receipt: None,
         page: Some(page),
+        found: Vec::new(),
+        acquired: None,
     }
 }

@@ -1,8 +1,11 @@
 //! One method per call: convert, hand to the store, convert back. No rule lives here.
 
+mod leases;
+mod take_over;
+
 use std::time::Duration;
 
-use highwater::{Error, Store, TakeOver, WatchRequest};
+use highwater::{Store, WatchRequest};
 use highwater_core::{
     Authority, Commit, DomainName, ExpectedDestination, Guard, Identity, IntentId, Key, Malformed,
     Policy, Receipt, Revision,
@@ -21,7 +24,7 @@ use crate::intents::IntentList;
 use crate::options::ServeOptions;
 use crate::pages::{Keys, PageSize, Pages};
 use crate::read::{Scope, expect, scanned, watched};
-use crate::scan::{Answers, first_of_take_over, later_of_take_over, send_pages};
+use crate::scan::{Answers, send_pages};
 use crate::shutdown::Ending;
 use crate::status;
 use crate::stream::{Commands, shutting_down};
@@ -29,6 +32,8 @@ use crate::token::Listing;
 use crate::unread;
 use crate::verdicts::Verdicts;
 use crate::watch::send_changes;
+
+pub(crate) use self::take_over::found;
 
 type Answer<T> = Result<Response<T>, Status>;
 
@@ -106,7 +111,7 @@ impl Service {
     }
 }
 
-/// The parts of an advance or a take-over.
+/// The parts of an advance.
 fn raise(
     guard: bytes::Bytes,
     authority: Option<v1::Authority>,
@@ -126,14 +131,6 @@ fn domain_to_create(
         policy,
         optional(request.destination)?,
     ))
-}
-
-/// A failure of a take-over: the fence may be raised, whatever came after it.
-fn take_over_failed(error: Error) -> Status {
-    match error {
-        Error::Rejected(rejection) => from_rejection(&rejection),
-        error => Status::unknown(format!("whether the fence was raised isn't known: {error}")),
-    }
 }
 
 #[tonic::async_trait]
@@ -284,11 +281,11 @@ impl Highwater for Service {
             .map(Revision::from_wire)
             .transpose()
             .map_err(malformed)?;
-        let (domain, fences) = (scope.domain, request.fences);
         let wanted = WatchRequest {
-            domain,
+            domain: scope.domain,
             range,
-            fences,
+            fences: request.fences,
+            leases: request.leases,
             after,
         };
         let watch = self.store.watch(wanted).map_err(status::of)?;
@@ -389,40 +386,48 @@ impl Highwater for Service {
         &self,
         request: Request<v1::TakeOverRequest>,
     ) -> Answer<Self::TakeOverStream> {
-        let limit = self.limit(&request)?;
-        let place = self.place(&request, Admission::scan)?;
-        let caller = caller(request.extensions());
-        let request = request.into_inner();
-        let scope = self.scope(&request.domain, request.destination, caller)?;
-        let (guard, authority) = raise(request.guard, request.authority)
-            .map_err(|malformed| self.malformed(malformed))?;
-        let size = PageSize::new(request.page_records, &self.options);
-        let listing = Listing {
-            destination: self.own,
-            domain: scope.domain.clone(),
-            keys: Keys::Guard(guard.clone()),
-        };
-        let taking = self.store.take_over_async(TakeOver {
-            domain: scope.domain,
-            guard,
-            authority,
-            intents: Vec::new(),
-            destination: scope.destination,
-            caller: scope.caller,
-            limit: size.records(),
-        });
-        let taking = async { taking.await.map_err(take_over_failed) };
-        let taken = deadline::within(limit, taking).await?;
-        let mut pages = Pages::new(taken.snapshot.clone(), listing, size, request.pages, None);
-        let (sender, answers) = Answers::new(place);
-        let ending = self.ending.clone();
-        tokio::spawn(async move {
-            let first = first_of_take_over(taken, &mut pages);
-            if sender.send(Ok(first)).await.is_ok() {
-                send_pages(pages, sender, ending, later_of_take_over).await;
-            }
-        });
-        Ok(Response::new(answers))
+        self.taken_over(request).await
+    }
+
+    async fn reconcile(
+        &self,
+        request: Request<v1::ReconcileRequest>,
+    ) -> Answer<v1::ReconcileResponse> {
+        self.reconciled(request).await
+    }
+
+    async fn acquire(&self, request: Request<v1::AcquireRequest>) -> Answer<v1::AcquireResponse> {
+        let receipt = Some(self.acquired(request).await?.to_wire());
+        Ok(Response::new(v1::AcquireResponse { receipt }))
+    }
+
+    async fn renew(&self, request: Request<v1::RenewRequest>) -> Answer<v1::RenewResponse> {
+        let receipt = Some(self.renewed(request).await?.to_wire());
+        Ok(Response::new(v1::RenewResponse { receipt }))
+    }
+
+    async fn release(&self, request: Request<v1::ReleaseRequest>) -> Answer<v1::ReleaseResponse> {
+        let receipt = Some(self.released(request).await?.to_wire());
+        Ok(Response::new(v1::ReleaseResponse { receipt }))
+    }
+
+    async fn revoke(&self, request: Request<v1::RevokeRequest>) -> Answer<v1::RevokeResponse> {
+        let receipt = Some(self.revoked(request).await?.to_wire());
+        Ok(Response::new(v1::RevokeResponse { receipt }))
+    }
+
+    async fn get_lease(
+        &self,
+        request: Request<v1::GetLeaseRequest>,
+    ) -> Answer<v1::GetLeaseResponse> {
+        self.lease_of(request)
+    }
+
+    async fn list_leases(
+        &self,
+        request: Request<v1::ListLeasesRequest>,
+    ) -> Answer<v1::ListLeasesResponse> {
+        self.leases_of(request).await
     }
 
     async fn status(&self, request: Request<v1::StatusRequest>) -> Answer<v1::StatusResponse> {

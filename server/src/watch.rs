@@ -115,6 +115,10 @@ fn to_wire(change: &WatchChange) -> v1::WatchChange {
             guard: guard.to_wire(),
             fence: Some(fence.to_wire()),
         }),
+        WatchChange::Leased { guard, record } => watch_change::Kind::Leased(v1::GuardLease {
+            guard: guard.to_wire(),
+            record: Some(record.to_wire()),
+        }),
     };
     v1::WatchChange { kind: Some(kind) }
 }

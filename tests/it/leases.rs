@@ -4,6 +4,7 @@
 mod failures;
 mod many;
 mod waiting;
+mod watching;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -278,18 +278,52 @@ impl Client {
         fences: bool,
         after: Option<Revision>,
     ) -> Result<Watch, ClientError> {
-        let message = v1::WatchRequest {
+        let message = self.watching(domain, range, fences, after);
+        self.follow(message, after).await
+    }
+
+    /// As [`Client::watch`], and tells changes of the domain's leases too: grants, renewals and
+    /// ends.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::watch`].
+    pub async fn watch_with_leases(
+        &self,
+        domain: &DomainName,
+        range: &KeyRange,
+        fences: bool,
+        after: Option<Revision>,
+    ) -> Result<Watch, ClientError> {
+        let mut message = self.watching(domain, range, fences, after);
+        message.leases = true;
+        self.follow(message, after).await
+    }
+
+    fn watching(
+        &self,
+        domain: &DomainName,
+        range: &KeyRange,
+        fences: bool,
+        after: Option<Revision>,
+    ) -> v1::WatchRequest {
+        v1::WatchRequest {
             destination: self.named(),
             domain: domain.as_str().into(),
             keys: Some(v1::watch_request::Keys::Range(range.to_wire())),
             fences,
+            leases: false,
             after: after.map(Revision::get),
-        };
-        let answer = self
-            .rpc()
-            .watch(message)
-            .await
-            .map_err(ClientError::of_read)?;
+        }
+    }
+
+    async fn follow(
+        &self,
+        message: v1::WatchRequest,
+        after: Option<Revision>,
+    ) -> Result<Watch, ClientError> {
+        let answer = self.rpc().watch(message).await;
+        let answer = answer.map_err(ClientError::of_read)?;
         Ok(Watch::new(answer.into_inner(), after))
     }
 
@@ -351,7 +385,7 @@ fn read_guard(authority: &Authority) -> v1::ReadGuard {
     }
 }
 
-fn timed<M>(options: &ClientOptions, message: M) -> Request<M> {
+pub(crate) fn timed<M>(options: &ClientOptions, message: M) -> Request<M> {
     let mut request = Request::new(message);
     request.set_timeout(options.deadline);
     request

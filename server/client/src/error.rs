@@ -8,6 +8,8 @@ use highwater_proto::convert::FromWire;
 use highwater_proto::status;
 use tonic::{ConnectError, Status};
 
+use crate::holder::{Lost, Standing};
+
 /// Why a call has no result. The variants with a [`Rejection`] are the destination's word that
 /// nothing was done; they hold all that it observed.
 #[derive(Clone, Debug)]
@@ -34,6 +36,8 @@ pub enum ClientError {
         /// What the destination said then.
         evidence: Box<Rejection>,
     },
+    /// The holder doesn't hold its lease, or can't know whether it does. Nothing was sent.
+    NotHolder(Standing),
     /// A write may or may not have happened: find out before doing anything again, or send the very
     /// same step of an intent again. Nothing else is ever repeated.
     OutcomeUnknown {
@@ -164,7 +168,9 @@ impl ClientError {
             | Self::SessionStopped {
                 evidence: rejection,
             } => Some(rejection),
-            Self::OutcomeUnknown { .. }
+            Self::NotHolder(Standing::Lost(Lost::Refused(rejection))) => Some(rejection),
+            Self::NotHolder(_)
+            | Self::OutcomeUnknown { .. }
             | Self::NotSent(_)
             | Self::WatchTooOld { .. }
             | Self::ReadFailed(_)
@@ -224,6 +230,7 @@ impl fmt::Display for ClientError {
                     "the session has lost its authority and is stopped: {evidence}"
                 )
             }
+            Self::NotHolder(standing) => write!(f, "nothing was sent: {standing}"),
             Self::OutcomeUnknown { cause } => {
                 f.write_str("whether the write happened isn't known; find out before going on")?;
                 match cause {

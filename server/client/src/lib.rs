@@ -4,6 +4,8 @@
 //! * [`Session`] is what a lease holder writes through: it holds an authority, names the
 //!   destination that was first seen in every request, and stops for good once the authority is
 //!   lost.
+//! * [`LeaseHolder`] acquires a lease, keeps it alive, and gives sessions that send nothing once it
+//!   may have lapsed.
 //! * [`ClientError`] says what a failure means for the caller: nothing was done and why, or the
 //!   outcome isn't known. A write is never sent twice, except a step of an intent by a session: the
 //!   destination takes that once at most, however often it is sent.
@@ -40,20 +42,28 @@
 //! ```
 
 mod client;
+mod clock;
 mod error;
+mod holder;
 mod intents;
+mod leases;
 mod options;
 mod pipeline;
+mod reconcile;
 mod repeat;
 mod scan;
 mod session;
 mod watch;
 
 pub use client::{Client, Found, within_bound};
+pub use clock::{Clock, SystemClock};
 pub use error::{ClientError, NotSent};
+pub use holder::{HolderOptions, LeaseHolder, Lost, Standing};
 pub use intents::{FoundIntent, IntentFilter, IntentPage};
+pub use leases::{Acquire, FoundLease, LeaseFilter, LeasePage, ListedLease};
 pub use options::ClientOptions;
 pub use pipeline::{Commits, PipelineVerdict, Verdicts};
+pub use reconcile::{IntentOutcome, Reconciled, StoredIntent};
 pub use scan::{RecordPage, Scan, ScanKeys, TakeOver};
 pub use session::Session;
 pub use watch::{Watch, WatchChange, WatchUpdate};

@@ -17,6 +17,7 @@ use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
 use crate::error::{ClientError, NotSent};
+use crate::holder::Passage;
 use crate::session::Session;
 
 /// Most commits of one message.
@@ -40,6 +41,7 @@ struct Sent {
 pub struct Commits {
     session: Session,
     queue: mpsc::Sender<Sent>,
+    passages: mpsc::Sender<Option<Passage>>,
     window: Arc<Semaphore>,
     sent: Arc<AtomicU64>,
 }
@@ -50,6 +52,8 @@ pub struct Verdicts {
     session: Session,
     answers: Option<Streaming<v1::CommitStreamResponse>>,
     ready: std::vec::IntoIter<v1::StreamedVerdict>,
+    /// Of each commit without a verdict, what a release of the lease waits for.
+    passages: mpsc::Receiver<Option<Passage>>,
     window: Arc<Semaphore>,
     sent: Arc<AtomicU64>,
     next: u64,
@@ -90,6 +94,7 @@ pub(crate) async fn pipeline(
 ) -> Result<(Commits, Verdicts), ClientError> {
     let places = window.clamp(1, Semaphore::MAX_PERMITS);
     let (sender, receiver) = mpsc::channel(places);
+    let (passing, passages) = mpsc::channel(places);
     let outgoing = Outgoing {
         queue: receiver,
         held: None,
@@ -105,6 +110,7 @@ pub(crate) async fn pipeline(
     let commits = Commits {
         session: session.clone(),
         queue: sender,
+        passages: passing,
         window: Arc::clone(&window),
         sent: Arc::clone(&sent),
     };
@@ -112,6 +118,7 @@ pub(crate) async fn pipeline(
         session,
         answers: Some(answers.into_inner()),
         ready: Vec::new().into_iter(),
+        passages,
         window,
         sent,
         next: 0,
@@ -126,10 +133,10 @@ impl Commits {
     ///
     /// # Errors
     ///
-    /// Nothing was sent: [`ClientError::SessionStopped`], or [`ClientError::NotSent`] when it is
-    /// too large or the pipeline has ended.
+    /// Nothing was sent: [`ClientError::SessionStopped`], [`ClientError::NotHolder`], or
+    /// [`ClientError::NotSent`] when it is too large or the pipeline has ended.
     pub async fn send(&mut self, draft: Commit) -> Result<u64, ClientError> {
-        self.session.check()?;
+        let passage = self.session.enter().await?;
         let commit = self.session.sealed(draft).to_wire();
         let (bytes, max) = (commit.encoded_len(), COMMIT_BYTES_MAX);
         if bytes > max {
@@ -146,6 +153,10 @@ impl Commits {
             .queue
             .reserve()
             .await
+            .map_err(|_| NotSent::PipelineEnded)?;
+        // As many fit as the window has places.
+        self.passages
+            .try_send(passage)
             .map_err(|_| NotSent::PipelineEnded)?;
         let id = self.sent.fetch_add(1, Ordering::AcqRel);
         room.send(Sent {
@@ -193,6 +204,7 @@ impl Verdicts {
 
     fn verdict(&mut self, verdict: v1::StreamedVerdict) -> PipelineVerdict {
         self.next = self.next.saturating_add(1);
+        drop(self.passages.try_recv());
         self.window.add_permits(1);
         let id = verdict.id;
         let result = match verdict.verdict {
@@ -223,6 +235,7 @@ impl Verdicts {
             return None;
         }
         self.next = self.next.saturating_add(1);
+        drop(self.passages.try_recv());
         let error = match &self.end {
             End::Silent => ClientError::OutcomeUnknown { cause: None },
             End::NotExecuted(status) => NotSent::Refused(status.clone()).into(),

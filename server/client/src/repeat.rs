@@ -21,9 +21,13 @@ const WAIT_MAX: Duration = Duration::from_secs(2);
 /// receipt.
 ///
 /// Once one sending has an unknown outcome, only the destination's verdict on the step changes
-/// that. A later sending that isn't taken, because there is no connection or because no effects
-/// are taken now, says nothing about the earlier one.
-pub(crate) async fn commit_step(client: &Client, commit: &Commit) -> Result<Receipt, ClientError> {
+/// that. `may_send` is asked before each repetition. A later sending that isn't taken, because
+/// there is no connection or because no effects are taken now, says nothing about the earlier one.
+pub(crate) async fn commit_step(
+    client: &Client,
+    commit: &Commit,
+    may_send: impl Fn() -> bool,
+) -> Result<Receipt, ClientError> {
     let message = v1::CommitRequest {
         commit: Some(commit.to_wire()),
     };
@@ -51,6 +55,10 @@ pub(crate) async fn commit_step(client: &Client, commit: &Commit) -> Result<Rece
             earlier => unknown = earlier,
         }
         sleep(pause).await;
+        match unknown.take() {
+            Some(error) if !may_send() => return Err(error),
+            earlier => unknown = earlier,
+        }
     }
 }
 
@@ -65,7 +73,7 @@ const fn says_nothing(error: &ClientError) -> bool {
 
 /// Between half of a wait and all of it, drawn at random, so that many that failed at once don't
 /// come back at once.
-fn jittered(wait: Duration) -> Duration {
+pub(crate) fn jittered(wait: Duration) -> Duration {
     // The keys of a new hasher are random.
     let drawn = RandomState::new().hash_one(()) % 1_024;
     let half = wait / 2;

@@ -2,11 +2,12 @@
 
 use bytes::Bytes;
 use highwater_core::{Guard, Key, KeyRange, Malformed, Prefix, Receipt, Record, Revision};
-use highwater_proto::convert::{FromWire, ToWire, parts, required};
+use highwater_proto::convert::{FromWire, ToWire, optional, parts, required};
 use highwater_proto::v1;
 use tonic::{Status, Streaming};
 
 use crate::error::ClientError;
+use crate::reconcile::{IntentOutcome, outcomes};
 
 /// Which keys are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +77,8 @@ impl Scan {
 #[derive(Debug)]
 pub struct TakeOver {
     receipt: Receipt,
+    acquired: Option<Receipt>,
+    found: Vec<IntentOutcome>,
     first: Option<RecordPage>,
     answers: Streaming<v1::TakeOverResponse>,
 }
@@ -94,9 +97,23 @@ impl TakeOver {
         let receipt = required(first.receipt, parts::RECEIPT)?;
         Ok(Self {
             receipt,
-            first: Some(required(first.page, parts::PAGE)?),
+            acquired: optional(first.acquired)?,
+            found: outcomes(first.found)?,
+            first: optional(first.page)?,
             answers,
         })
+    }
+
+    /// The receipt of the lease that was acquired for it; `None` where an authority was given.
+    #[must_use]
+    pub const fn acquired(&self) -> Option<&Receipt> {
+        self.acquired.as_ref()
+    }
+
+    /// What is known of the intents that were asked about, in that order, in brief.
+    #[must_use]
+    pub fn found(&self) -> &[IntentOutcome] {
+        &self.found
     }
 
     /// What the destination states about the raised fence.

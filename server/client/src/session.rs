@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use highwater_core::{
-    Authorities, Authority, Commit, DomainName, ExpectedDestination, Guard, Key, Receipt,
+    Authorities, Authority, Commit, DomainName, ExpectedDestination, Guard, IntentId, Key, Receipt,
     Rejection, Value,
 };
 use highwater_proto::convert::ToWire;
@@ -11,6 +11,7 @@ use highwater_proto::v1;
 
 use crate::client::{Client, Found};
 use crate::error::ClientError;
+use crate::holder::{Hold, Passage};
 use crate::pipeline::{Commits, Verdicts, pipeline};
 use crate::repeat::commit_step;
 use crate::scan::{Scan, ScanKeys, TakeOver};
@@ -28,6 +29,7 @@ pub struct Session {
     authority: Authority,
     destination: ExpectedDestination,
     stopped: Arc<OnceLock<Box<Rejection>>>,
+    hold: Option<Arc<Hold>>,
 }
 
 impl Session {
@@ -43,7 +45,14 @@ impl Session {
             authority,
             destination,
             stopped: Arc::new(OnceLock::new()),
+            hold: None,
         }
+    }
+
+    /// The same session, which goes on only while a lease is held.
+    pub(crate) fn within(mut self, hold: Arc<Hold>) -> Self {
+        self.hold = Some(hold);
+        self
     }
 
     /// The authority that every request carries.
@@ -100,10 +109,10 @@ impl Session {
     /// # }
     /// ```
     pub async fn commit(&self, draft: Commit) -> Result<Receipt, ClientError> {
-        self.check()?;
+        let _passage = self.enter().await?;
         let commit = self.sealed(draft);
         let result = if commit.intent.is_some() {
-            commit_step(&self.client, &commit).await
+            commit_step(&self.client, &commit, || self.check().is_ok()).await
         } else {
             self.client.commit(&commit).await
         };
@@ -143,14 +152,31 @@ impl Session {
     ///
     /// As [`Session::commit`].
     pub async fn take_over(&self, guard: &Guard) -> Result<TakeOver, ClientError> {
-        self.check()?;
+        self.take_over_asking(guard, &[]).await
+    }
+
+    /// As [`Session::take_over`], and finds out what became of intents, as [`Client::reconcile`]
+    /// does: see [`TakeOver::found`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::commit`].
+    pub async fn take_over_asking(
+        &self,
+        guard: &Guard,
+        intents: &[IntentId],
+    ) -> Result<TakeOver, ClientError> {
+        let _passage = self.enter().await?;
         let message = v1::TakeOverRequest {
             destination: Some(self.destination.to_wire()),
             domain: self.domain.as_str().into(),
             guard: guard.to_wire(),
-            authority: Some(self.authority.to_wire()),
+            by: Some(v1::take_over_request::By::Authority(
+                self.authority.to_wire(),
+            )),
             page_records: 0,
             pages: 0,
+            intents: intents.iter().map(ToWire::to_wire).collect(),
         };
         self.note(self.client.take_over(message).await)
     }
@@ -228,13 +254,23 @@ impl Session {
         }
     }
 
-    /// Refuses to go on once the authority is lost.
+    /// Refuses to go on once the authority is lost, and while the lease isn't held.
     pub(crate) fn check(&self) -> Result<(), ClientError> {
-        match self.stopped.get() {
-            None => Ok(()),
-            Some(evidence) => Err(ClientError::SessionStopped {
+        if let Some(evidence) = self.stopped.get() {
+            return Err(ClientError::SessionStopped {
                 evidence: evidence.clone(),
-            }),
+            });
+        }
+        self.hold.as_ref().map_or(Ok(()), |hold| hold.check())
+    }
+
+    /// Begins a call. What it gives is kept until the call has ended: a release of the lease waits
+    /// for that.
+    pub(crate) async fn enter(&self) -> Result<Option<Passage>, ClientError> {
+        self.check()?;
+        match &self.hold {
+            Some(hold) => hold.enter().await.map(Some),
+            None => Ok(None),
         }
     }
 
@@ -243,6 +279,9 @@ impl Session {
         if let Err(ClientError::LostAuthority(evidence)) = &result {
             // The first evidence is kept.
             let _ = self.stopped.set(evidence.clone());
+            if let Some(hold) = &self.hold {
+                hold.refused(evidence);
+            }
         }
         result
     }

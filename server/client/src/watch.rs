@@ -1,6 +1,6 @@
 //! Watches: commits as they become durable, whole and in order.
 
-use highwater_core::{Fence, Guard, Key, Malformed, Record, Revision};
+use highwater_core::{Fence, Guard, Key, LeaseRecord, Malformed, Record, Revision};
 use highwater_proto::convert::{FromWire, parts, required};
 use highwater_proto::v1;
 use highwater_proto::v1::{watch_change, watch_response};
@@ -19,6 +19,8 @@ pub enum WatchChange {
     Deleted(Key),
     /// A fence was raised.
     Fenced(Guard, Fence),
+    /// A lease was granted, renewed or ended.
+    Leased(Guard, Box<LeaseRecord>),
 }
 
 /// What a watch tells.
@@ -50,6 +52,11 @@ impl FromWire<v1::WatchChange> for WatchChange {
             watch_change::Kind::Fenced(fenced) => {
                 let guard = Guard::from_wire(fenced.guard)?;
                 Ok(Self::Fenced(guard, required(fenced.fence, parts::FENCE)?))
+            }
+            watch_change::Kind::Leased(leased) => {
+                let guard = Guard::from_wire(leased.guard)?;
+                let record = required(leased.record, parts::RECORD)?;
+                Ok(Self::Leased(guard, Box::new(record)))
             }
         }
     }

@@ -46,4 +46,8 @@ pub const FILE_DESCRIPTOR_SET: &[u8] =
 /// conditions and authorities can add.
 pub const MESSAGE_BYTES_MAX: usize = 20 << 20;
 
+/// Most intents that one request asks about: an answer with all that is stored of each is below
+/// 17 MiB.
+pub const ASKED_INTENTS_MAX: usize = 32;
+
 const _: () = assert!(highwater_core::limits::COMMIT_BYTES_MAX < MESSAGE_BYTES_MAX);

@@ -2,10 +2,14 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use highwater::{Authority, DestinationId, Generation, Incarnation, Metageneration, Revision};
+use highwater::{
+    Authority, DestinationId, Generation, Holder, Incarnation, IntentId, Metageneration, Revision,
+    Ttl,
+};
 
 use super::input::{self, InputError};
-use super::intent_args::IntentCommand;
+use super::intent_args::{IntentCommand, intent};
+use super::lease_args::{LeaseCommand, holder, ttl};
 use super::serve::ServeArgs;
 use super::units::Span;
 use super::write_args::{CommitArgs, DeleteArgs, PutArgs};
@@ -30,7 +34,9 @@ const EXIT_CODES: &str = "Exit codes:
      read again and decide anew
   5  unavailable or overloaded: nothing was done, try again later
   6  whether the write happened isn't known, or it was accepted and the answer couldn't be
-     written, which standard error then says: read before you write again";
+     written, which standard error then says: read before you write again
+  7  `lease run`: the lease was lost, and the command was ended
+`lease run` otherwise ends with the command's own code.";
 
 /// How results are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -109,6 +115,9 @@ pub(crate) enum Command {
     /// Bind, show and end intents: operations that take effect once, however often they are sent
     #[command(subcommand)]
     Intent(IntentCommand),
+    /// Get, renew, end and show leases: terms that the server itself issues, for a time
+    #[command(subcommand)]
+    Lease(LeaseCommand),
     /// Show what the server says about itself
     Status,
     /// Write a completion script for a shell
@@ -165,6 +174,15 @@ pub(crate) enum BindingChoice {
     Exact,
 }
 
+/// Which terms are admitted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum TermsChoice {
+    /// Every well-formed one: some other coordinator issues them
+    External,
+    /// Those alone that this server issued to that holder with a lease
+    Issued,
+}
+
 /// A new domain.
 #[derive(Args, Debug)]
 pub(crate) struct CreateArgs {
@@ -188,6 +206,15 @@ pub(crate) struct CreateArgs {
     /// How far a sequence may rise above a fence in one step; without it there is no bound
     #[arg(long)]
     pub(crate) max_sequence_step: Option<std::num::NonZeroU64>,
+    /// Which terms are admitted
+    #[arg(long, value_enum, default_value = "external")]
+    pub(crate) terms: TermsChoice,
+    /// Admit an authority only while its lease is live
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// For how long after a lease has lapsed nobody but its holder can acquire: up to 7 days
+    #[arg(long, value_name = "TIME", default_value = "0s")]
+    pub(crate) grace: Span,
 }
 
 /// A read that fails as a write would.
@@ -265,6 +292,9 @@ pub(crate) struct WatchArgs {
     /// Tell of raised fences, too
     #[arg(long)]
     pub(crate) fences: bool,
+    /// Tell of leases that are granted, renewed or ended, too
+    #[arg(long)]
+    pub(crate) leases: bool,
     /// End after so many changes
     #[arg(long)]
     pub(crate) count: Option<u64>,
@@ -306,6 +336,15 @@ pub(crate) enum FenceCommand {
         /// With -o json: write values as base64 even where they are text
         #[arg(long)]
         value_base64: bool,
+        /// Tell what became of this intent, too (repeat)
+        #[arg(long, value_name = "ID", value_parser = intent)]
+        intent: Vec<IntentId>,
+        /// In the place of --authority: get a lease for this holder first, and seal
+        #[arg(long, value_name = "HOLDER", value_parser = holder, requires = "ttl")]
+        acquire: Option<Holder>,
+        /// With --acquire: how long the lease lasts unless it is renewed
+        #[arg(long, value_name = "TIME", value_parser = ttl, requires = "acquire")]
+        ttl: Option<Ttl>,
     },
 }
 

@@ -2,6 +2,7 @@
 //! may have been rounded already. So are unknown fields, and fields that are given twice.
 
 mod intents;
+mod leases;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,6 +15,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
 use self::intents::{EndingForm, InputForm, StepForm};
+use self::leases::{AcquireForm, LeaseForm, RenewForm, RevokeForm};
 use super::input::{self, Encoding, InputError};
 
 #[derive(Deserialize)]
@@ -97,6 +99,11 @@ enum MutationForm {
         owner: String,
         review_at_ms: String,
     },
+    AcquireLease(AcquireForm),
+    RenewLease(RenewForm),
+    ReleaseLease(LeaseForm),
+    RevokeLease(RevokeForm),
+    ExpireLease(LeaseForm),
 }
 
 /// Labels by name; a name that is given twice is refused.
@@ -256,6 +263,11 @@ impl MutationForm {
                 owner,
                 review_at_ms,
             } => intents::suspend(&intent, named, &owner, &review_at_ms)?,
+            Self::AcquireLease(form) => form.mutation()?,
+            Self::RenewLease(form) => form.mutation()?,
+            Self::ReleaseLease(form) => form.release()?,
+            Self::RevokeLease(form) => form.mutation()?,
+            Self::ExpireLease(form) => form.expire()?,
         })
     }
 }

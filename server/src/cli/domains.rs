@@ -1,13 +1,14 @@
 //! The commands of domains, and the destination's status.
 
 use highwater::{
-    Admission, Domain, DomainName, ExpectedDestination, GuardRule, HolderBinding, Policy,
+    Admission, Domain, DomainName, ExpectedDestination, GuardRule, HolderBinding, Policy, Terms,
 };
 use highwater_proto::convert::{FromWire, ToWire, required};
 use highwater_proto::v1;
 
 use super::args::{
     AdmissionChoice, BindingChoice, CreateArgs, DomainCommand, Format, Global, GuardChoice,
+    TermsChoice,
 };
 use super::failure::{Effect, Failure};
 use super::input::{Encoding, InputError};
@@ -56,8 +57,16 @@ impl CreateArgs {
             BindingChoice::Prefix => HolderBinding::Prefix,
             BindingChoice::Exact => HolderBinding::Exact,
         };
+        let terms = match self.terms {
+            TermsChoice::External => Terms::External,
+            TermsChoice::Issued => Terms::Issued,
+        };
+        let grace_ms = u64::try_from(self.grace.0.as_millis()).unwrap_or(u64::MAX);
         Ok(Policy::default()
             .with_guard(guard)?
+            .with_grace_ms(grace_ms)?
+            .with_terms(terms)
+            .with_strict(self.strict)
             .with_admission(admission)
             .with_holder_binding(binding)
             .with_max_sequence_step(self.max_sequence_step))

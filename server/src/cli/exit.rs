@@ -25,6 +25,8 @@ pub(crate) enum Exit {
     Unavailable = 5,
     /// Whether the write happened isn't known, or it did and its answer couldn't be told.
     OutcomeUnknown = 6,
+    /// The lease that a command ran under was lost, and the command was ended.
+    LeaseLost = 7,
 }
 
 impl From<Exit> for ExitCode {
@@ -38,9 +40,9 @@ impl Exit {
     /// it a number.
     pub(crate) fn of(error: &ClientError, effect: Effect) -> Self {
         match error {
-            ClientError::LostAuthority(_) | ClientError::SessionStopped { .. } => {
-                Self::LostAuthority
-            }
+            ClientError::LostAuthority(_)
+            | ClientError::SessionStopped { .. }
+            | ClientError::NotHolder(_) => Self::LostAuthority,
             ClientError::ConditionFailed(_) | ClientError::Intent(_) => Self::ConditionFailed,
             ClientError::FixRequest(_)
             | ClientError::NotSent(NotSent::Address { .. } | NotSent::TooLarge { .. }) => {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use highwater::{ConfigError, Malformed, OpenError, Rejection, Revision};
-use highwater_client::{ClientError, NotSent};
+use highwater_client::{ClientError, Lost, NotSent};
 use highwater_server::{OptionError, ServeError};
 use tonic::Status;
 
@@ -48,6 +48,15 @@ pub(crate) enum Failure {
     UnknownIntent,
     /// An intent that was to be resolved takes its next step.
     NotIndeterminate,
+    /// The server isn't the destination that was meant; nothing was sent.
+    OtherDestination,
+    /// The lease that a command ran under was lost, and the command was ended.
+    LeaseLost(Lost),
+    /// A command that ran under a lease ended with this code, which isn't 0.
+    Command {
+        /// The code.
+        code: u8,
+    },
     /// No connection; nothing was sent.
     NoConnection {
         /// Where to.
@@ -168,6 +177,8 @@ impl Failure {
             }
             Self::Untold { .. } => Exit::OutcomeUnknown,
             Self::NotIndeterminate => Exit::ConditionFailed,
+            Self::OtherDestination => Exit::LostAuthority,
+            Self::LeaseLost(_) => Exit::LeaseLost,
             Self::NoConnection { .. } => Exit::Unavailable,
             Self::Absent
             | Self::UnknownIntent
@@ -178,6 +189,7 @@ impl Failure {
             | Self::Serve(_)
             | Self::Store(_)
             | Self::System { .. }
+            | Self::Command { .. }
             | Self::Demo => Exit::Other,
         }
     }
@@ -187,6 +199,7 @@ impl Failure {
         match self {
             Self::Absent | Self::UnknownIntent => "absent",
             Self::Untold { .. } => "untold",
+            Self::LeaseLost(_) => "lease_lost",
             Self::Call { error, .. } if matches!(**error, ClientError::WatchTooOld { .. }) => {
                 "watch_too_old"
             }
@@ -194,9 +207,11 @@ impl Failure {
                 Exit::Usage => "usage",
                 Exit::Unavailable => "unavailable",
                 Exit::OutcomeUnknown => "outcome_unknown",
-                Exit::Accepted | Exit::Other | Exit::LostAuthority | Exit::ConditionFailed => {
-                    "failed"
-                }
+                Exit::Accepted
+                | Exit::Other
+                | Exit::LostAuthority
+                | Exit::ConditionFailed
+                | Exit::LeaseLost => "failed",
             },
         }
     }
@@ -249,6 +264,11 @@ impl fmt::Display for Failure {
             Self::NotIndeterminate => f.write_str(
                 "the intent is open, so there is nothing to resolve; close ends any intent",
             ),
+            Self::OtherDestination => {
+                f.write_str("the server is another destination than the one that was named")
+            }
+            Self::LeaseLost(lost) => write!(f, "the lease is lost; the command was ended: {lost}"),
+            Self::Command { code } => write!(f, "the command ended with code {code}"),
             Self::NoConnection { endpoint, source } => {
                 write!(f, "can't connect to {endpoint}: ")?;
                 match source {

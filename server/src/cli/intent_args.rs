@@ -44,8 +44,25 @@ pub(crate) enum IntentCommand {
     Close(CloseArgs),
     /// Make an intent indeterminate, or give an indeterminate one another owner and time of review
     Suspend(SuspendArgs),
+    /// Say what became of intents; with --authority and --guard that guard is fenced first, so that
+    /// what is absent stays so
+    Reconcile(ReconcileArgs),
     /// End an indeterminate intent as it is known by now to have gone; refuses an open one
     Resolve(CloseArgs),
+}
+
+/// Intents to find out about.
+#[derive(Args, Debug)]
+pub(crate) struct ReconcileArgs {
+    /// The domain
+    pub(crate) domain: String,
+    /// The intents
+    #[arg(required = true, value_parser = intent)]
+    pub(crate) intents: Vec<IntentId>,
+    /// The guard that their effects lie under, to be fenced with --authority (empty for that of a
+    /// whole domain); without it this is a plain look
+    #[arg(long)]
+    pub(crate) guard: Option<String>,
 }
 
 /// An intent and its work.

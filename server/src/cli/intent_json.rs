@@ -1,9 +1,10 @@
 //! The JSON forms of intents.
 
 use highwater::{
-    Authority, Binding, BindingSummary, Input, IntentConflict, IntentId, IntentRecord, IntentState,
-    IntentStep, IntentSummary, ObservedIntent, Step, StepRecord, StepSummary, escape,
+    Authority, Binding, BindingSummary, Effects, Input, IntentConflict, IntentId, IntentRecord,
+    IntentState, IntentStep, IntentSummary, ObservedIntent, Step, StepRecord, StepSummary, escape,
 };
+use highwater_client::{IntentOutcome, StoredIntent};
 use serde_json::{Map, Value, json};
 
 use super::json::{generation, number, receipt};
@@ -101,8 +102,17 @@ fn object(id: &IntentId, of: &IntentState, rest: [(&str, Value); 3]) -> Value {
     Value::Object(map)
 }
 
-/// All that is stored of an intent.
+/// All that is stored of an intent, and the revision that was read.
 pub(crate) fn record(id: &IntentId, record: &IntentRecord, revision: u64) -> Value {
+    let mut object = whole(id, record);
+    if let Some(map) = object.as_object_mut() {
+        map.insert("revision".into(), number(revision));
+    }
+    object
+}
+
+/// All that is stored of an intent.
+fn whole(id: &IntentId, record: &IntentRecord) -> Value {
     let step = |step: &StepRecord| {
         json!({
             "step": step.step.get(),
@@ -111,7 +121,7 @@ pub(crate) fn record(id: &IntentId, record: &IntentRecord, revision: u64) -> Val
         })
     };
     let steps: Vec<Value> = record.steps.iter().map(|record| step(record)).collect();
-    let mut object = object(
+    object(
         id,
         &record.state,
         [
@@ -119,11 +129,7 @@ pub(crate) fn record(id: &IntentId, record: &IntentRecord, revision: u64) -> Val
             ("steps", json!(steps)),
             ("changed_at", number(record.changed_at.get())),
         ],
-    );
-    if let Some(map) = object.as_object_mut() {
-        map.insert("revision".into(), number(revision));
-    }
-    object
+    )
 }
 
 /// An intent in brief.
@@ -151,4 +157,28 @@ pub(crate) fn observed(intent: &ObservedIntent) -> Value {
         Some(found) => summary(&intent.id, found),
         None => json!({ "intent": intent.id.to_string(), "state": null }),
     }
+}
+
+/// What became of an intent is called so.
+pub(crate) const fn effects_name(effects: Effects) -> &'static str {
+    match effects {
+        Effects::Present => "present",
+        Effects::Absent => "absent",
+        Effects::Indeterminate => "indeterminate",
+    }
+}
+
+/// What became of an intent, with what is stored of it.
+pub(crate) fn found(found: &IntentOutcome) -> Value {
+    let stored = match &found.stored {
+        None => Value::Null,
+        Some(StoredIntent::Whole(record)) => whole(&found.id, record),
+        Some(StoredIntent::Brief(brief)) => summary(&found.id, brief),
+    };
+    json!({
+        "intent": found.id.to_string(),
+        "effects": effects_name(found.finding.effects),
+        "settled": found.finding.settled,
+        "stored": stored,
+    })
 }

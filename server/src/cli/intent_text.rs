@@ -2,8 +2,9 @@
 
 use comfy_table::Cell;
 use highwater::{Input, IntentId, IntentRecord, IntentState, IntentSummary};
+use highwater_client::{IntentOutcome, StoredIntent};
 
-use super::intent_json::state_name;
+use super::intent_json::{self, state_name};
 use super::text::{facts, generation, shown, table};
 
 /// A state, and of an indeterminate intent who looks at it when.
@@ -78,4 +79,20 @@ pub(crate) fn summaries(intents: &[(IntentId, IntentSummary)]) -> String {
         ]);
     }
     table.trim_fmt()
+}
+
+/// What became of an intent, in one line.
+pub(crate) fn found(found: &IntentOutcome) -> String {
+    let steps = match &found.stored {
+        None => 0,
+        Some(StoredIntent::Whole(record)) => record.steps.len(),
+        Some(StoredIntent::Brief(summary)) => summary.steps.len(),
+    };
+    let settled = if found.finding.settled {
+        ""
+    } else {
+        ", and an earlier holder can still add to it"
+    };
+    let effects = intent_json::effects_name(found.finding.effects);
+    format!("intent {}: {effects}, {steps} steps{settled}", found.id)
 }

@@ -1,7 +1,8 @@
 //! The commands of intents.
 
 use bytes::Bytes;
-use highwater::{DomainName, IntentId, IntentRecord, IntentState, IntentSummary, Malformed};
+use highwater::{DomainName, Guard, IntentId, IntentRecord, IntentState, IntentSummary, Malformed};
+use highwater_client::IntentOutcome;
 use highwater_proto::convert::{FromWire, ToWire, optional};
 use highwater_proto::v1;
 use serde_json::Value;
@@ -9,10 +10,10 @@ use serde_json::Value;
 use super::args::{Format, Global};
 use super::failure::{Effect, Failure};
 use super::input::InputError;
-use super::intent_args::{CloseArgs, IntentCommand, ListArgs};
+use super::intent_args::{CloseArgs, IntentCommand, ListArgs, ReconcileArgs};
 use super::output::Output;
-use super::remote::Remote;
-use super::{intent_json, intent_text, writes};
+use super::remote::{Remote, stated};
+use super::{intent_json, intent_text, json, text, writes};
 
 /// Binds, shows, lists, ends or suspends intents.
 pub(crate) async fn intent(
@@ -34,6 +35,7 @@ pub(crate) async fn intent(
         IntentCommand::Suspend(args) => {
             writes::commit(global, args.commit(keys)?, args.dry_run, out).await
         }
+        IntentCommand::Reconcile(args) => reconcile(global, args, out).await,
         IntentCommand::Resolve(args) => resolve(global, args, out).await,
     }
 }
@@ -127,4 +129,51 @@ fn tell(intents: &[(IntentId, IntentSummary)], out: &mut Output) -> Result<(), F
             out.tell(|| intent_json::summary(id, summary), String::new)
         }),
     }
+}
+
+/// Fences the guard, where one is named, and tells what became of intents.
+async fn reconcile(global: &Global, args: &ReconcileArgs, out: &mut Output) -> Result<(), Failure> {
+    let domain = DomainName::new(&args.domain).map_err(InputError::from)?;
+    let (fence, effect) = match &args.guard {
+        None => (None, Effect::Reads),
+        Some(name) => {
+            let guard = Guard::new(global.keys().bytes(name)?).map_err(InputError::from)?;
+            let fence = v1::GuardAuthority {
+                guard: guard.to_wire(),
+                authority: Some(writes::authority(global)?.to_wire()),
+            };
+            (Some(fence), Effect::Writes)
+        }
+    };
+    let message = v1::ReconcileRequest {
+        destination: global.expected_to_wire()?,
+        domain: domain.as_str().into(),
+        intents: args.intents.iter().map(ToWire::to_wire).collect(),
+        fence,
+    };
+    let mut remote = Remote::connect(global).await?;
+    let request = remote.request(message);
+    let call = remote.client.reconcile(request);
+    let answer = Remote::answer(remote.timeout, effect, call).await?;
+    match answer.receipt {
+        None => tell_found(answer.found, out),
+        Some(receipt) => {
+            let receipt = stated(Some(receipt), effect)?;
+            out.tell(
+                || json::accepted(&receipt, false),
+                || text::accepted(&receipt, false),
+            )
+            .and_then(|()| tell_found(answer.found, out))
+            .map_err(|failure| failure.after_acceptance(receipt.revision))
+        }
+    }
+}
+
+/// Tells what was found of intents.
+pub(crate) fn tell_found(found: Vec<v1::FoundIntent>, out: &mut Output) -> Result<(), Failure> {
+    for wire in found {
+        let one = IntentOutcome::from_wire(wire).map_err(Failure::of_odd_read)?;
+        out.tell(|| intent_json::found(&one), || intent_text::found(&one))?;
+    }
+    Ok(())
 }

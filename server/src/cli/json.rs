@@ -5,14 +5,14 @@ use highwater::{
     Authority, Condition, Domain, EpochEntry, Fence, Generation, GuardRule, Key, Metadata,
     Metageneration, Observed, Policy, Reason, Receipt, Record, Rejection, Revision, escape,
 };
-use highwater_client::ClientError;
+use highwater_client::{ClientError, Lost};
 use highwater_proto::v1;
 use serde_json::{Map, Value, json};
 
 use super::exit::Exit;
 use super::failure::Failure;
 use super::input::to_base64;
-use super::{intent_json, text};
+use super::{intent_json, lease_form, text};
 
 /// A 64-bit number.
 pub(crate) fn number(number: u64) -> Value {
@@ -66,6 +66,7 @@ pub(crate) fn receipt(receipt: &Receipt) -> Value {
         "guards": guards.collect::<Vec<_>>(),
         "inputs": inputs.collect::<Vec<_>>(),
         "writes": writes.collect::<Vec<_>>(),
+        "leases": receipt.leases.iter().map(lease_form::receipt).collect::<Vec<_>>(),
         "replayed": receipt.replayed,
         "advisory_time_ms": receipt.advisory_time_ms.map(number),
     })
@@ -114,11 +115,11 @@ fn details(map: &mut Map<String, Value>, reason: &Reason) {
                 "lease",
                 lease.map_or(Value::Null, |lease| number(lease.get())),
             );
-            add("ended", json!(ended.as_ref().map(ToString::to_string)));
+            add("ended", json!(ended.as_ref().map(lease_form::cause)));
         }
         Reason::NotLeased { presented, ended } => {
             add("presented", text(presented));
-            add("ended", json!(ended.as_ref().map(ToString::to_string)));
+            add("ended", json!(ended.as_ref().map(lease_form::cause)));
         }
         Reason::SequenceJump {
             presented,
@@ -193,6 +194,7 @@ fn observed(observed: &Observed) -> Value {
         "changed_at": observed.changed_at.map(|revision| number(revision.get())),
         "digest": observed.digest.map(|digest| digest.to_string()),
         "intent": observed.intent.as_ref().map(intent_json::observed),
+        "lease": observed.lease.as_ref().map(lease_form::observed),
     })
 }
 
@@ -207,6 +209,14 @@ pub(crate) fn failure(failure: &Failure) -> Value {
             "error": failure.kind(),
             "accepted_at": number(revision.get()),
             "message": message,
+        }),
+        Failure::LeaseLost(lost) => json!({
+            "error": failure.kind(),
+            "message": message,
+            "rejection": match lost {
+                Lost::Refused(refused) => rejection(refused),
+                Lost::Expired | Lost::Released => Value::Null,
+            },
         }),
         _ if failure.exit() == Exit::OutcomeUnknown => {
             json!({ "verdict": "unknown", "message": message })
@@ -270,6 +280,9 @@ fn policy(policy: &Policy) -> Value {
         "guard": guard,
         "admission": text::admission(policy),
         "holder_binding": text::binding(policy),
+        "terms": text::terms(policy),
+        "strict": policy.strict(),
+        "grace_ms": number(policy.grace_ms()),
         "max_sequence_step": policy.max_sequence_step().map(|step| number(step.get())),
     })
 }

@@ -11,6 +11,10 @@ mod intent_json;
 mod intent_text;
 mod intents;
 mod json;
+mod lease_args;
+mod lease_form;
+mod lease_run;
+mod leases;
 pub(crate) mod output;
 mod reads;
 mod remote;
@@ -51,6 +55,7 @@ pub(crate) fn run() -> ExitCode {
     let mut out = Output::new(cli.global.output);
     match dispatch(&cli, &mut out) {
         Ok(()) => Exit::Accepted.into(),
+        Err(Failure::Command { code }) => code.into(),
         Err(failure) => report(&failure, &mut out).into(),
     }
 }
@@ -108,6 +113,7 @@ async fn call(global: &Global, command: &Command, out: &mut Output) -> Result<()
         Command::Watch(args) => watch::watch(global, args, out).await,
         Command::Fence(command) => writes::fence(global, command, out).await,
         Command::Intent(command) => intents::intent(global, command, out).await,
+        Command::Lease(command) => leases::lease(global, command, out).await,
         Command::Status => domains::status(global, out).await,
         Command::Serve(_) | Command::Demo(_) | Command::Completions { .. } => Ok(()),
     }

@@ -25,7 +25,7 @@ pub(crate) struct Remote {
 }
 
 /// The URI of an endpoint as people write it.
-fn uri(endpoint: &str) -> Result<String, InputError> {
+pub(crate) fn uri(endpoint: &str) -> Result<String, InputError> {
     let form = "HOST:PORT or http://HOST:PORT (TLS isn't offered)";
     match endpoint.split_once("://") {
         None => Ok(format!("http://{endpoint}")),

@@ -3,9 +3,11 @@
 use comfy_table::{Cell, Table, presets};
 use highwater::{
     Admission, Domain, DomainState, Fence, Generation, Guard, GuardRule, HolderBinding, Key,
-    Policy, Receipt, Record, escape,
+    Policy, Receipt, Record, Terms, escape,
 };
 use highwater_proto::v1;
+
+use super::lease_form;
 
 /// Longest value that stands in a table, in characters; the rest is cut off.
 const CELL_CHARS_MAX: usize = 48;
@@ -62,6 +64,14 @@ pub(crate) const fn binding(policy: &Policy) -> &'static str {
         HolderBinding::None => "none",
         HolderBinding::Prefix => "prefix",
         HolderBinding::Exact => "exact",
+    }
+}
+
+/// What a policy's terms are called.
+pub(crate) const fn terms(policy: &Policy) -> &'static str {
+    match policy.terms() {
+        Terms::External => "external",
+        Terms::Issued => "issued",
     }
 }
 
@@ -132,6 +142,7 @@ pub(crate) fn accepted(receipt: &Receipt, dry_run: bool) -> String {
             guard.guard, guard.fence
         ));
     }
+    lines.extend(receipt.leases.iter().map(lease_form::receipt_line));
     lines.join("\n")
 }
 
@@ -212,6 +223,9 @@ pub(crate) fn domain(domain: &Domain) -> String {
         ("guard", guard_rule(policy)),
         ("admission", admission(policy).into()),
         ("holder binding", binding(policy).into()),
+        ("terms", terms(policy).into()),
+        ("strict", if policy.strict() { "yes" } else { "no" }.into()),
+        ("grace", format!("{} ms", policy.grace_ms())),
         (
             "max sequence step",
             step.map_or("unlimited".into(), |step| step.to_string()),

@@ -1,6 +1,6 @@
 //! The command that follows changes: one object a line, or one line of text.
 
-use highwater::{DomainName, Fence, Guard, Key, Record, Revision};
+use highwater::{DomainName, Fence, Guard, Key, LeaseRecord, Record, Revision};
 use highwater_proto::convert::{FromWire, ToWire, required};
 use highwater_proto::v1;
 use highwater_proto::v1::watch_change::Kind;
@@ -12,7 +12,7 @@ use super::input::InputError;
 use super::output::Output;
 use super::reads::Keys;
 use super::remote::Remote;
-use super::{json as form, text};
+use super::{json as form, lease_form, text};
 
 /// Follows changes until the count is reached, the output is closed, or the call ends.
 pub(crate) async fn watch(
@@ -35,6 +35,7 @@ pub(crate) async fn watch(
         domain: domain.as_str().into(),
         keys: Some(keys),
         fences: args.fences,
+        leases: args.leases,
         after: args.after.map(Revision::get),
     };
     let mut left = args.count.unwrap_or(u64::MAX);
@@ -77,6 +78,15 @@ fn tell(
             out.tell(
                 || form::event(revision, "deleted", json!({ "key": key.to_string() })),
                 || format!("{revision} deleted {key}"),
+            )
+        }
+        Kind::Leased(wire) => {
+            let guard = Guard::from_wire(wire.guard).map_err(Failure::of_odd_read)?;
+            let record: LeaseRecord =
+                required(wire.record, "record").map_err(Failure::of_odd_read)?;
+            out.tell(
+                || form::event(revision, "leased", lease_form::record(&guard, &record)),
+                || format!("{revision} leased {}", lease_form::line(&guard, &record)),
             )
         }
         Kind::Fenced(wire) => {

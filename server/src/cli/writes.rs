@@ -5,6 +5,7 @@ use std::time::Duration;
 use highwater::{Authority, Commit, DomainName, Epoch, Fence, Guard, Key, Receipt, Record};
 use highwater_proto::convert::{FromWire, ToWire, optional, required};
 use highwater_proto::v1;
+use highwater_proto::v1::take_over_request::By;
 use tonic::Streaming;
 
 use super::args::{FenceCommand, Global};
@@ -15,7 +16,7 @@ use super::output::Output;
 use super::reads::{self, Rows};
 use super::remote::{Remote, stated};
 use super::write_args::CommitArgs;
-use super::{json, text};
+use super::{intents, json, text};
 
 /// Sends a commit and tells its verdict.
 pub(crate) async fn commit(
@@ -87,7 +88,29 @@ pub(crate) async fn fence(
             domain,
             guard: name,
             value_base64,
-        } => take_over(global, domain, name, *value_base64, out).await,
+            intent,
+            acquire,
+            ttl,
+        } => {
+            let by = match acquire.as_ref().zip(*ttl) {
+                Some((holder, ttl)) => By::Acquire(v1::TakeOverLease {
+                    holder: holder.to_wire(),
+                    ttl_ms: ttl.get(),
+                    supersede: false,
+                }),
+                None => By::Authority(authority(global)?.to_wire()),
+            };
+            let message = v1::TakeOverRequest {
+                destination: global.expected_to_wire()?,
+                domain: domain.into(),
+                guard: guard(global, name)?.to_wire(),
+                by: Some(by),
+                page_records: 0,
+                pages: 0,
+                intents: intent.iter().map(ToWire::to_wire).collect(),
+            };
+            take_over(global, message, *value_base64, out).await
+        }
     }
 }
 
@@ -135,19 +158,10 @@ async fn show(
 
 async fn take_over(
     global: &Global,
-    domain: &str,
-    name: &str,
+    message: v1::TakeOverRequest,
     base64: bool,
     out: &mut Output,
 ) -> Result<(), Failure> {
-    let message = v1::TakeOverRequest {
-        destination: global.expected_to_wire()?,
-        domain: domain.into(),
-        guard: guard(global, name)?.to_wire(),
-        authority: Some(authority(global)?.to_wire()),
-        page_records: 0,
-        pages: 0,
-    };
     let mut remote = Remote::connect(global).await?;
     let limit = remote.timeout;
     let call = remote.client.take_over(tonic::Request::new(message));
@@ -158,8 +172,8 @@ async fn take_over(
         Ok(Err(status)) => return Err(Failure::of_status(status, Effect::Writes)),
         Err(_) => return Err(Failure::of_timeout(Effect::Writes)),
     };
-    let receipt = stated(first.receipt, Effect::Writes)?;
-    tell_taken(&receipt, first.page, stream, (limit, base64), out)
+    let receipt = stated(first.receipt.clone(), Effect::Writes)?;
+    tell_taken(&receipt, first, stream, (limit, base64), out)
         .await
         .map_err(|failure| failure.after_acceptance(receipt.revision))
 }
@@ -167,7 +181,7 @@ async fn take_over(
 /// Tells that a fence is raised, and what is under it.
 async fn tell_taken(
     receipt: &Receipt,
-    mut page: Option<v1::ScanResponse>,
+    first: v1::TakeOverResponse,
     mut stream: Streaming<v1::TakeOverResponse>,
     (limit, base64): (Duration, bool),
     out: &mut Output,
@@ -176,6 +190,15 @@ async fn tell_taken(
         || json::accepted(receipt, false),
         || text::accepted(receipt, false),
     )?;
+    if let Some(acquired) = first.acquired {
+        let acquired = stated(Some(acquired), Effect::Reads)?;
+        out.tell(
+            || json::accepted(&acquired, false),
+            || text::accepted(&acquired, false),
+        )?;
+    }
+    intents::tell_found(first.found, out)?;
+    let mut page = first.page;
     let mut rows = Rows::new(base64, None);
     loop {
         if let Some(page) = page {

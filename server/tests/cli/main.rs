@@ -5,6 +5,7 @@ mod descriptors;
 mod forms;
 mod help;
 mod intents;
+mod leases;
 mod lost;
 mod servers;
 mod support;

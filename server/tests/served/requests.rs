@@ -93,6 +93,28 @@ fn put(served: &Served) -> v1::Commit {
     commit.put(key("j/r"), value("v")).to_wire()
 }
 
+fn reconcile(served: &Served) -> v1::ReconcileRequest {
+    v1::ReconcileRequest {
+        domain: "jobs".into(),
+        intents: vec!["i".into()],
+        fence: Some(v1::GuardAuthority {
+            guard: "j".into(),
+            authority: Some(served.authority(7, "w").to_wire()),
+        }),
+        ..v1::ReconcileRequest::default()
+    }
+}
+
+fn acquire() -> v1::AcquireRequest {
+    v1::AcquireRequest {
+        domain: "jobs".into(),
+        guard: "l".into(),
+        holder: "w".into(),
+        ttl_ms: 60_000,
+        ..v1::AcquireRequest::default()
+    }
+}
+
 /// A request of every kind that carries an authority or asks for an effect, by its method; each
 /// would be answered without a refusal.
 fn requests(served: &Served) -> Vec<(&'static str, Vec<u8>)> {
@@ -111,7 +133,7 @@ fn requests(served: &Served) -> Vec<(&'static str, Vec<u8>)> {
     let take_over = v1::TakeOverRequest {
         domain: "jobs".into(),
         guard: "j".into(),
-        authority: authority.clone(),
+        by: authority.clone().map(v1::take_over_request::By::Authority),
         ..v1::TakeOverRequest::default()
     };
     let create = v1::CreateDomainRequest {
@@ -154,6 +176,8 @@ fn requests(served: &Served) -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("AdvanceFence", advance.encode_to_vec()),
         ("TakeOver", take_over.encode_to_vec()),
+        ("Reconcile", reconcile(served).encode_to_vec()),
+        ("Acquire", acquire().encode_to_vec()),
         ("Get", get.encode_to_vec()),
         ("Scan", scan.encode_to_vec()),
     ]
@@ -181,7 +205,15 @@ async fn what_cannot_be_decoded_is_refused_as_not_executed() {
         }
     }
     // Reads, too, though their refusal needs no such word.
-    for method in ["GetDomain", "ListDomains", "Watch", "GetFence", "Status"] {
+    let reads = [
+        "GetDomain",
+        "ListDomains",
+        "Watch",
+        "GetFence",
+        "GetLease",
+        "Status",
+    ];
+    for method in reads {
         let refused = send(&channel, method, vec![vec![0xFF; 16]]).await;
         assert_refused(&refused.unwrap_err(), method);
     }

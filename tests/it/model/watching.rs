@@ -37,6 +37,7 @@ fn told(event: &WatchEvent) -> (u64, Vec<Told>) {
         WatchChange::Fenced { guard, fence } => {
             Told::Fenced(guard.as_bytes().into(), seen::fence(fence))
         }
+        WatchChange::Leased { .. } => panic!("leases weren't asked for"),
     });
     (event.revision.get(), changes.collect())
 }
@@ -94,6 +95,7 @@ fn watch(
         domain: domain(name),
         range: KeyRange::of_prefix(prefix),
         fences,
+        leases: false,
         after: after.map(|raw| Revision::new(raw).unwrap()),
     })
 }

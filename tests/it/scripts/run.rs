@@ -259,6 +259,7 @@ impl Stage {
             domain: domain(&name),
             range: KeyRange::all(),
             fences: true,
+            leases: false,
             after: Revision::new(start + after),
         });
         let mut watch = match watch {
@@ -327,5 +328,6 @@ fn change(change: &highwater::WatchChange) -> String {
             let fence = print::auth(&seen::fence(fence));
             format!("fenced {} at {fence}", print::name(guard.as_bytes()))
         }
+        WatchChange::Leased { .. } => panic!("leases weren't asked for"),
     }
 }

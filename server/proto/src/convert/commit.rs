@@ -5,7 +5,7 @@ use highwater_core::{
     Mutation, Owner, Value, limits,
 };
 
-use super::{FromWire, ToWire, list, optional, parts, required, to_wire_list};
+use super::{FromWire, ToWire, lease_mutation, list, optional, parts, required, to_wire_list};
 use crate::v1;
 use crate::v1::mutation::Kind;
 
@@ -47,6 +47,11 @@ impl FromWire<v1::Mutation> for Mutation {
                     what: parts::REVIEW,
                 })?,
             },
+            Kind::AcquireLease(acquire) => Self::from_wire(acquire)?,
+            Kind::RenewLease(renew) => Self::from_wire(renew)?,
+            Kind::ReleaseLease(release) => Self::from_wire(release)?,
+            Kind::RevokeLease(revoke) => Self::from_wire(revoke)?,
+            Kind::ExpireLease(expire) => Self::from_wire(expire)?,
         })
     }
 }
@@ -102,7 +107,8 @@ impl ToWire for Mutation {
             | Self::Release { .. }
             | Self::Revoke { .. }
             | Self::Expire { .. } => {
-                return v1::Mutation { kind: None };
+                let kind = lease_mutation::kind(self);
+                return v1::Mutation { kind };
             }
         };
         v1::Mutation { kind: Some(kind) }
@@ -126,8 +132,7 @@ impl FromWire<v1::Commit> for Commit {
     }
 }
 
-/// The caller isn't written: a request can't say who sends it. The wire has no place for leases
-/// yet: a commit that changes one is written with a mutation of no kind, which all servers refuse.
+/// The caller isn't written: a request can't say who sends it.
 impl ToWire for Commit {
     type Wire = v1::Commit;
 

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use highwater_core::{
     Admission, Domain, DomainId, DomainName, DomainState, EpochEntry, EpochTable, GuardRule,
-    HolderBinding, Malformed, Policy, PolicyError, Revision,
+    HolderBinding, Malformed, Policy, PolicyError, Revision, Terms,
 };
 
 use super::{FromWire, ToWire, answered, parts, required, to_wire_list};
@@ -66,17 +66,31 @@ fn binding(wire: v1::HolderBinding) -> Result<HolderBinding, Malformed> {
     }
 }
 
+fn terms(wire: v1::Terms) -> Result<Terms, Malformed> {
+    match wire {
+        v1::Terms::Unspecified => Err(missing(parts::TERMS)),
+        v1::Terms::External => Ok(Terms::External),
+        v1::Terms::Issued => Ok(Terms::Issued),
+    }
+}
+
 impl FromWire<v1::Policy> for Policy {
     fn from_wire(wire: v1::Policy) -> Result<Self, Malformed> {
         let admitted = v1::Admission::try_from(wire.admission);
         let admitted = admission(admitted.map_err(|_| number(parts::ADMISSION))?)?;
         let bound = v1::HolderBinding::try_from(wire.holder_binding);
         let bound = binding(bound.map_err(|_| number(parts::HOLDER_BINDING))?)?;
+        let issued = v1::Terms::try_from(wire.terms);
+        let issued = terms(issued.map_err(|_| number(parts::TERMS))?)?;
+        let strict = wire.strict.ok_or(missing(parts::STRICT))?;
         let guard = required(wire.guard, parts::GUARD_RULE)?;
         let policy = Self::default()
             .with_guard(guard)
+            .and_then(|policy| policy.with_grace_ms(wire.grace_ms))
             .map_err(|error: PolicyError| Malformed::Policy(error))?;
         Ok(policy
+            .with_terms(issued)
+            .with_strict(strict)
             .with_admission(admitted)
             .with_holder_binding(bound)
             .with_max_sequence_step(NonZeroU64::new(wire.max_sequence_step)))
@@ -97,14 +111,18 @@ impl ToWire for Policy {
             HolderBinding::Prefix => v1::HolderBinding::Prefix,
             HolderBinding::Exact => v1::HolderBinding::Exact,
         };
-        // The wire has no place for what a policy says of leases yet; without a guard rule it is
-        // refused, where without them it would be another policy.
-        let of_leases = self.judges_by_leases() || self.grace_ms() != 0;
+        let terms = match self.terms() {
+            Terms::External => v1::Terms::External,
+            Terms::Issued => v1::Terms::Issued,
+        };
         v1::Policy {
-            guard: (!of_leases).then(|| self.guard().to_wire()),
+            guard: Some(self.guard().to_wire()),
             admission: i32::from(admission),
             holder_binding: i32::from(binding),
             max_sequence_step: self.max_sequence_step().map_or(0, NonZeroU64::get),
+            terms: i32::from(terms),
+            strict: Some(self.strict()),
+            grace_ms: self.grace_ms(),
         }
     }
 }

@@ -7,9 +7,11 @@
 mod commit;
 mod condition;
 mod domain;
+mod finding;
 mod intent;
 mod intent_reason;
 mod lease;
+mod lease_mutation;
 mod malformed;
 mod observed;
 pub mod parts;
@@ -24,8 +26,8 @@ pub use record::record_to_wire;
 pub use rejection::code_of;
 
 use highwater_core::{
-    Configuration, Digest, Generation, Guard, InputName, IntentId, Key, Malformed, Metageneration,
-    Owner, Prefix, Revision,
+    Configuration, Digest, Generation, Guard, Holder, InputName, IntentId, Key, Malformed,
+    Metageneration, Owner, Prefix, Revision,
 };
 
 /// A type of the core that is written as a message.
@@ -78,7 +80,11 @@ pub fn optional<T: FromWire<W>, W>(part: Option<W>) -> Result<Option<T>, Malform
 }
 
 /// Reads the items of a list, up to a bound.
-fn list<T: FromWire<W>, W>(
+///
+/// # Errors
+///
+/// [`Malformed::TooMany`], or what is wrong with the first item that is.
+pub fn list<T: FromWire<W>, W>(
     items: Vec<W>,
     what: &'static str,
     max: usize,
@@ -138,6 +144,7 @@ macro_rules! name_from_bytes {
 name_from_bytes!(
     Configuration,
     Guard,
+    Holder,
     InputName,
     IntentId,
     Key,

@@ -25,12 +25,11 @@ impl FromWire<v1::Observed> for Observed {
             changed_at: revision_or_none(wire.changed_at)?,
             digest,
             intent: optional(wire.intent)?,
-            lease: None,
+            lease: optional(wire.lease)?,
         })
     }
 }
 
-/// Of leases the wire says nothing: they can't be asked for over it.
 impl ToWire for Observed {
     type Wire = v1::Observed;
 
@@ -51,6 +50,7 @@ impl ToWire for Observed {
             changed_at: self.changed_at.map_or(0, Revision::get),
             digest: self.digest.as_ref().map(digest_to_wire),
             intent: self.intent.as_ref().map(ToWire::to_wire),
+            lease: self.lease.as_ref().map(ToWire::to_wire),
         }
     }
 }

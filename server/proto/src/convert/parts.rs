@@ -20,6 +20,7 @@ parts! {
     ADMISSION = "admission";
     AUTHORITY = "authority";
     CALLER = "identity";
+    CAUSE = "cause of an end";
     CODE = "code";
     COMMIT = "commit";
     CONDITION = "condition";
@@ -34,6 +35,7 @@ parts! {
     DOMAIN_ID = "domain id";
     DOMAIN_NAME = "domain name";
     DOMAIN_STATE = "domain state";
+    EFFECTS = "effects";
     ENDING = "ending";
     EPOCH = "epoch";
     EPOCH_MARK = "epoch mark";
@@ -41,6 +43,7 @@ parts! {
     FENCE = "fence";
     FILTER = "filter";
     GENERATION = "generation";
+    GRANTS = "grants";
     GUARD = "guard";
     GUARDS = "guards";
     GUARD_RULE = "guard rule";
@@ -54,10 +57,12 @@ parts! {
     INPUT_NAME = "name of an input";
     INTENT = "intent";
     INTENT_MUTATIONS = "mutations of intents";
+    INTENTS = "intents";
     INTENT_STATE = "state of an intent";
     KEY = "key";
     KEYS = "keys";
     LEASE = "lease";
+    LEASE_MUTATIONS = "mutations of leases";
     MALFORMED = "malformed part";
     METAGENERATION = "metageneration";
     MUTATION = "mutation";
@@ -73,10 +78,15 @@ parts! {
     RECORD = "record";
     REVIEW = "time of review";
     REVISION = "revision";
+    SEAL = "seal";
     SEQUENCE = "sequence";
+    STANDING = "standing of a lease";
     STEP = "step";
+    STRICT = "strict";
     TARGET = "target";
     TERM = "term";
+    TERMS = "terms";
+    TTL = "time to live";
     VALUE = "value";
     VERDICT = "verdict";
     WATCH = "watch event";

@@ -23,14 +23,13 @@ impl FromWire<v1::Receipt> for Receipt {
             guards: answered(wire.guards)?,
             inputs: answered(wire.inputs)?,
             writes: answered(wire.writes)?,
-            leases: Vec::new(),
+            leases: answered(wire.leases)?,
             replayed: wire.replayed,
             advisory_time_ms: wire.advisory_time_ms,
         })
     }
 }
 
-/// Of leases the wire says nothing: they can't be asked for over it.
 impl ToWire for Receipt {
     type Wire = v1::Receipt;
 
@@ -49,6 +48,7 @@ impl ToWire for Receipt {
             replayed: self.replayed,
             advisory_time_ms: self.advisory_time_ms,
             intent: self.intent.as_ref().map(ToWire::to_wire),
+            leases: to_wire_list(&self.leases),
         }
     }
 }

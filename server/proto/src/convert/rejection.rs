@@ -198,13 +198,13 @@ fn reason(wire: v1::Rejection) -> Result<Reason, Malformed> {
         Code::LeaseDelayed => Reason::LeaseDelayed {
             remaining_ms: lease_of(wire.lease)?.remaining_ms,
         },
-        Code::LeaseGone => lease::gone(&lease_of(wire.lease)?)?,
+        Code::LeaseGone => lease::gone(lease_of(wire.lease)?)?,
         Code::UnknownTerm => Reason::UnknownTerm {
             presented: presented(wire.presented)?,
         },
         Code::NotLeased => Reason::NotLeased {
             presented: presented(wire.presented)?,
-            ended: lease::cause(&lease_of(wire.lease)?)?,
+            ended: lease::cause(lease_of(wire.lease)?)?,
         },
         Code::SequenceExhausted => Reason::SequenceExhausted,
     })

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod intents;
+mod leases;
 mod malformed;
 mod round_trip;
 mod samples;

@@ -115,50 +115,6 @@ fn a_condition_or_mutation_of_no_known_kind_is_refused() {
     assert_eq!(Mutation::from_wire(none), missing("mutation"));
 }
 
-/// The wire has no place for leases: what is sent in their stead is refused, never run without.
-#[test]
-fn a_commit_about_a_lease_is_refused_by_whoever_reads_it() {
-    let commit = || {
-        let key = highwater_core::Key::new("k").unwrap();
-        let value = highwater_core::Value::new("v").unwrap();
-        Commit::new(highwater_core::DomainName::new("d").unwrap()).put(key, value)
-    };
-    assert!(Commit::from_wire(commit().to_wire()).is_ok());
-    let owner = highwater_core::Owner::new("o").unwrap();
-    let guard = || highwater_core::Guard::new("k").unwrap();
-    let lease = highwater_core::LeaseId::new(u64::MAX).unwrap();
-    let changes = [
-        Mutation::Acquire {
-            guard: guard(),
-            holder: highwater_core::Holder::new("h").unwrap(),
-            ttl: highwater_core::Ttl::new(1_000).unwrap(),
-            seal: true,
-            supersede: false,
-        },
-        Mutation::Renew {
-            guard: guard(),
-            lease,
-            ttl: None,
-        },
-        Mutation::Release {
-            guard: guard(),
-            lease,
-        },
-        Mutation::Revoke {
-            guard: guard(),
-            lease: None,
-            by: owner,
-        },
-        Mutation::Expire {
-            guard: guard(),
-            lease,
-        },
-    ];
-    for commit in changes.map(|change| commit().with(change)) {
-        assert_eq!(Commit::from_wire(commit.to_wire()), missing("mutation"));
-    }
-}
-
 #[test]
 fn a_digest_has_exactly_its_length() {
     let read = |length| {
@@ -218,6 +174,9 @@ fn a_policy_states_every_setting() {
         admission: 1,
         holder_binding: 1,
         max_sequence_step: 0,
+        terms: 1,
+        strict: Some(false),
+        grace_ms: 0,
     };
     assert_eq!(Policy::from_wire(whole), Ok(Policy::default()));
     let read = |change: &dyn Fn(&mut v1::Policy)| {
@@ -236,6 +195,18 @@ fn a_policy_states_every_setting() {
         read(&|policy| policy.holder_binding = -1),
         number("holder binding")
     );
+    assert_eq!(read(&|policy| policy.terms = 0), missing("terms"));
+    assert_eq!(read(&|policy| policy.terms = 3), number("terms"));
+    assert_eq!(read(&|policy| policy.strict = None), missing("strict"));
+    let grace = |grace_ms| read(&move |policy: &mut v1::Policy| policy.grace_ms = grace_ms);
+    assert_eq!(
+        grace(limits::GRACE_MS_MAX).unwrap().grace_ms(),
+        limits::GRACE_MS_MAX
+    );
+    assert!(matches!(
+        grace(limits::GRACE_MS_MAX + 1),
+        Err(Malformed::Policy(_))
+    ));
     let prefix = |delimiter, depth| {
         let guard = v1::policy::Guard::Prefix(v1::PrefixGuard { delimiter, depth });
         read(&move |policy: &mut v1::Policy| policy.guard = Some(guard))

@@ -7,11 +7,12 @@ use highwater_core::{
     Admission, Authorities, Commit, Domain, DomainId, DomainName, DomainState, Epoch, EpochEntry,
     EpochMark, EpochNumber, EpochTable, ExpectedDestination, GuardReceipt, GuardRule,
     HolderBinding, InputReceipt, IntentStep, Key, KeyRange, Malformed, Metageneration, Policy,
-    Receipt, Record, Rejection, Value, WriteReceipt,
+    Receipt, Record, Rejection, Terms, Value, WriteReceipt, limits,
 };
 use highwater_proto::convert::{FromWire, ToWire, record_to_wire};
 use prost::Message;
 
+use crate::leases::lease_receipts;
 use crate::samples::{
     authority, conditions, extreme_authority, generation, guard, intent_id, key, malformed,
     metadata, mutations, observed_little, rejections, revision,
@@ -126,7 +127,7 @@ pub(crate) fn receipt() -> Receipt {
                 previous: None,
             },
         ],
-        leases: Vec::new(),
+        leases: lease_receipts(),
         replayed: true,
         advisory_time_ms: Some(0),
     }
@@ -143,6 +144,7 @@ fn receipts_survive() {
         guards: Vec::new(),
         inputs: Vec::new(),
         writes: Vec::new(),
+        leases: Vec::new(),
         replayed: false,
         advisory_time_ms: None,
         ..receipt()
@@ -196,6 +198,10 @@ fn policies_survive_in_every_combination() {
                         .with_holder_binding(binding)
                         .with_max_sequence_step(step);
                     assert_survives(&policy);
+                    for (terms, strict) in [(Terms::Issued, false), (Terms::External, true)] {
+                        let policy = policy.with_terms(terms).with_strict(strict);
+                        assert_survives(&policy.with_grace_ms(limits::GRACE_MS_MAX).unwrap());
+                    }
                 }
             }
         }

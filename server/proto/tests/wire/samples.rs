@@ -3,11 +3,11 @@
 use std::num::NonZeroU64;
 
 use highwater_core::{
-    Authority, BindingSummary, Condition, Configuration, DestinationId, Digest, EndCause, Ending,
-    EpochMark, Generation, Guard, Incarnation, IncarnationMark, IncarnationNumber, Input,
-    InputName, IntentConflict, IntentId, IntentState, IntentSummary, Key, LeaseId, Malformed,
-    Metadata, MetadataError, Metageneration, Mutation, NameError, Observed, ObservedIntent, Owner,
-    PolicyError, Prefix, Reason, Rejection, Revision, Step, StepSummary, Unavailable, Value, Work,
+    Authority, BindingSummary, Condition, Configuration, DestinationId, Digest, Ending, EpochMark,
+    Generation, Guard, Incarnation, IncarnationMark, IncarnationNumber, Input, InputName,
+    IntentConflict, IntentId, IntentState, IntentSummary, Key, Malformed, Metadata, MetadataError,
+    Metageneration, Mutation, NameError, Observed, ObservedIntent, Owner, PolicyError, Prefix,
+    Reason, Rejection, Revision, Step, StepSummary, Unavailable, Value, Work,
 };
 
 pub(crate) fn key(bytes: &[u8]) -> Key {
@@ -117,6 +117,7 @@ pub(crate) fn mutations() -> Vec<Mutation> {
     ]
     .into_iter()
     .chain(intent_mutations())
+    .chain(crate::leases::lease_mutations())
     .collect()
 }
 
@@ -308,31 +309,6 @@ fn next_reason(reason: &Reason) -> Option<Reason> {
     })
 }
 
-/// What is said of leases, in each of its forms.
-fn leases() -> Vec<Reason> {
-    let by = Owner::new([0xff; 256]).unwrap();
-    let causes = [
-        EndCause::Expired,
-        EndCause::Released,
-        EndCause::Revoked { by },
-        EndCause::Superseded,
-        EndCause::EpochTransition,
-        EndCause::Restore,
-    ];
-    let lease = LeaseId::new(u64::MAX);
-    let gone = |ended: &EndCause| Reason::LeaseGone {
-        lease,
-        ended: Some(ended.clone()),
-    };
-    let unleased = |ended: &EndCause| Reason::NotLeased {
-        presented: extreme_authority(),
-        ended: Some(ended.clone()),
-    };
-    let mut reasons: Vec<Reason> = causes.iter().map(gone).collect();
-    reasons.extend(causes.iter().map(unleased));
-    reasons
-}
-
 /// What is said of intents, in each of its forms.
 fn intents() -> Vec<Reason> {
     let steps = [None, Some(Step::FIRST), Step::new(64)];
@@ -357,7 +333,7 @@ pub(crate) fn reasons() -> Vec<Reason> {
     };
     reasons.extend(conditions().into_iter().map(implied));
     reasons.extend(intents());
-    reasons.extend(leases());
+    reasons.extend(crate::leases::lease_reasons());
     reasons
 }
 
@@ -433,5 +409,13 @@ pub(crate) fn rejections() -> Vec<Rejection> {
         .chain(with(reasons(), observed_much()))
         .chain(with(of_intents.clone(), observed_intent(None)))
         .chain(with(of_intents, observed_intent(Some(summary()))))
+        .chain(with(
+            crate::leases::lease_reasons(),
+            crate::leases::observed_leases(None),
+        ))
+        .chain(with(
+            crate::leases::lease_reasons(),
+            crate::leases::observed_leases(Some(crate::leases::record(1))),
+        ))
         .collect()
 }

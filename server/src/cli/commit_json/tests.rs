@@ -234,3 +234,59 @@ fn intents_are_read_and_what_is_wrong_of_them_is_refused() {
         Mutation::CloseIntent { guard: None, .. }
     ));
 }
+
+#[test]
+fn changes_of_leases_are_read_whole_or_refused() {
+    let with = |mutation: &str| format!(r#"{{"domain":"d","mutations":[{mutation}]}}"#);
+    let lease = format!(r#""guard":"%00","lease":"{}""#, u64::MAX);
+    let acquire = r#""guard":"g","holder":"%ff","ttl_ms":"100""#;
+    let read = |mutation: &str| {
+        let commit = parse(with(mutation).as_bytes());
+        commit.map(|mut commit| commit.mutations.remove(0))
+    };
+    let id = highwater::LeaseId::new(u64::MAX).unwrap();
+    let guard = Guard::new([0]).unwrap();
+    let renewed = read(&format!(
+        r#"{{"renew_lease":{{{lease},"ttl_ms":"604800000"}}}}"#
+    ));
+    let Mutation::Renew { ttl: Some(ttl), .. } = renewed.unwrap() else {
+        panic!("a renewal")
+    };
+    assert_eq!(ttl.get(), 604_800_000);
+    let released = read(&format!(r#"{{"release_lease":{{{lease}}}}}"#)).unwrap();
+    let expected = Mutation::Release {
+        guard: guard.clone(),
+        lease: id,
+    };
+    assert_eq!(released, expected);
+    let expired = read(&format!(r#"{{"expire_lease":{{{lease}}}}}"#)).unwrap();
+    assert_eq!(expired, Mutation::Expire { guard, lease: id });
+    let revoked = read(r#"{"revoke_lease":{"guard":"g","by":"ops"}}"#).unwrap();
+    assert!(matches!(revoked, Mutation::Revoke { lease: None, .. }));
+    let acquired = read(&format!(
+        r#"{{"acquire_lease":{{{acquire},"seal":false}}}}"#
+    ))
+    .unwrap();
+    let Mutation::Acquire {
+        holder,
+        seal: false,
+        supersede: false,
+        ..
+    } = acquired
+    else {
+        panic!("{acquired:?}")
+    };
+    assert_eq!(holder.as_bytes(), [0xff]);
+    for wrong in [
+        format!(r#"{{"acquire_lease":{{{acquire}}}}}"#),
+        r#"{"acquire_lease":{"guard":"g","holder":"h","ttl_ms":"99","seal":true}}"#.into(),
+        r#"{"acquire_lease":{"guard":"g","holder":"h","ttl_ms":100,"seal":true}}"#.into(),
+        r#"{"acquire_lease":{"guard":"g","holder":"","ttl_ms":"100","seal":true}}"#.into(),
+        format!(r#"{{"renew_lease":{{{lease},"more":1}}}}"#),
+        r#"{"release_lease":{"guard":"g"}}"#.into(),
+        r#"{"release_lease":{"guard":"g","lease":"0"}}"#.into(),
+        r#"{"revoke_lease":{"guard":"g"}}"#.into(),
+    ] {
+        refused(&with(&wrong));
+    }
+}

@@ -210,7 +210,9 @@ async fn one_call_too_many_is_refused_until_another_ends() {
     let take = v1::TakeOverRequest {
         domain: "jobs".into(),
         guard: b"k0".as_slice().into(),
-        authority: Some(authority(epoch, 2, "b").to_wire()),
+        by: Some(v1::take_over_request::By::Authority(
+            authority(epoch, 2, "b").to_wire(),
+        )),
         ..v1::TakeOverRequest::default()
     };
     // It is refused before it raises a fence.

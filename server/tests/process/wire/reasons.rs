@@ -374,7 +374,9 @@ async fn a_reader_is_refused_as_a_writer_would_be_and_a_take_over_reads_what_it_
     let take = |sequence, holder| v1::TakeOverRequest {
         domain: "jobs".into(),
         guard: b"job".as_slice().into(),
-        authority: Some(authority(epoch, sequence, holder).to_wire()),
+        by: Some(v1::take_over_request::By::Authority(
+            authority(epoch, sequence, holder).to_wire(),
+        )),
         ..v1::TakeOverRequest::default()
     };
     assert_eq!(
