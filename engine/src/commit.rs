@@ -228,7 +228,7 @@ impl Shared {
                 Some((_, Err(Error::Rejected(rejection)))) => {
                     audit.refuse(&domain, Some(rejection));
                 }
-                Some((_, Err(Error::AuditUnavailable))) => audit.refuse(&domain, None),
+                Some((_, Err(Error::AuditUnavailable { .. }))) => audit.refuse(&domain, None),
                 _ => {}
             }
         }
@@ -251,7 +251,7 @@ impl Shared {
             }
             Ok(_) => Counters::add(&self.counters.accepted, 1),
             Err(Error::Rejected(rejection)) => self.counters.reject(rejection),
-            Err(Error::AuditUnavailable) => self.counters.refuse(audit::UNAVAILABLE),
+            Err(Error::AuditUnavailable { .. }) => self.counters.refuse(audit::UNAVAILABLE),
             Err(_) => Counters::add(&self.counters.indeterminate, 1),
         }
     }

@@ -66,7 +66,10 @@ impl Group {
             Request::CreateDomain(create) => &create.name,
             Request::NoteClock => return,
         };
-        if matches!(answer, Err(Error::Rejected(_) | Error::AuditUnavailable)) {
+        if matches!(
+            answer,
+            Err(Error::Rejected(_) | Error::AuditUnavailable { .. })
+        ) {
             self.refused.push((self.answers.len(), domain.clone()));
         }
     }

@@ -358,7 +358,8 @@ fn for_want_of_audit(answer: Answer) -> Answer {
         Err(Error::Rejected(rejection))
             if rejection.reason == Reason::Unavailable(Unavailable::Overloaded) =>
         {
-            Err(Error::AuditUnavailable)
+            let observed = Box::new(rejection.observed);
+            Err(Error::AuditUnavailable { observed })
         }
         other => other,
     }

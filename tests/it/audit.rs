@@ -149,7 +149,7 @@ fn verified(files: &Files, lines: &[Json]) {
 }
 
 fn is_unavailable(verdict: &Result<highwater::Receipt, Error>) -> bool {
-    matches!(verdict, Err(Error::AuditUnavailable))
+    matches!(verdict, Err(Error::AuditUnavailable { .. }))
 }
 
 #[test]

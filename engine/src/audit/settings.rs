@@ -86,3 +86,46 @@ impl AuditConfig {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_is_taken_iff_it_is_within_its_bounds() {
+        let with = |change: &dyn Fn(&mut AuditConfig)| {
+            let mut config = AuditConfig {
+                file_bytes: 1 << 20,
+                ..AuditConfig::default()
+            };
+            change(&mut config);
+            config.validate().err().map(|error| error.field)
+        };
+        assert_eq!(with(&|_| {}), None);
+        for (bytes, wrong) in [(65_535, true), (65_536, false), (1 << 30, false)] {
+            let field = wrong.then_some("audit.file_bytes");
+            let kept = |config: &mut AuditConfig| {
+                config.file_bytes = bytes;
+                config.keep_bytes = 1 << 40;
+            };
+            assert_eq!(with(&kept), field, "{bytes}");
+        }
+        for (bytes, wrong) in [
+            ((2 << 20) - 1, true),
+            (2 << 20, false),
+            ((1 << 40) + 1, true),
+        ] {
+            let field = wrong.then_some("audit.keep_bytes");
+            assert_eq!(with(&|config| config.keep_bytes = bytes), field, "{bytes}");
+        }
+        for (seconds, wrong) in [(59, true), (60, false), (3_650 * 86_400 + 1, true)] {
+            let field = wrong.then_some("audit.keep_age (s)");
+            let age = Duration::from_secs(seconds);
+            assert_eq!(with(&|config| config.keep_age = age), field, "{seconds}");
+        }
+        for (count, wrong) in [(0, true), (1, false), (1_000, false), (1_001, true)] {
+            let field = wrong.then_some("audit.refusals_per_second");
+            assert_eq!(with(&|config| config.refusals_per_second = count), field);
+        }
+    }
+}

@@ -245,3 +245,77 @@ fn begin(disk: &dyn Disk, first: u64) -> io::Result<Active> {
         dirty: false,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use highwater_core::{DestinationId, Incarnation, IncarnationMark, IncarnationNumber};
+    use highwater_wal::OsDisk;
+
+    use super::*;
+    use crate::audit::{verify_audit, verify_audit_on};
+
+    fn opened() -> Event {
+        Event::Opened { at: "1".into() }
+    }
+
+    fn trail(dir: &std::path::Path) -> Trail {
+        let disk = Arc::new(OsDisk::open(dir).unwrap());
+        let mark = IncarnationMark::new(7);
+        let incarnation = Incarnation::new(IncarnationNumber::FIRST, mark);
+        let destination = DestinationId::new([1; 16]);
+        Trail::open(disk, AuditConfig::default(), destination, incarnation).unwrap()
+    }
+
+    #[test]
+    fn what_is_too_old_goes_and_what_is_not_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut trail = trail(dir.path());
+        for _ in 0..3 {
+            trail.append(&[opened()]).1.unwrap();
+            trail.retire();
+        }
+        trail.append(&[opened()]).1.unwrap();
+        trail.retain().unwrap();
+        assert_eq!(verify_audit(dir.path()).unwrap().files, 4);
+        for full in trail.full.iter_mut().take(2) {
+            full.newest_ms = 0;
+        }
+        trail.retain().unwrap();
+        let left = verify_audit(dir.path()).unwrap();
+        assert_eq!((left.files, left.first, left.last), (2, 3, 5));
+        assert_eq!(verify_audit_on(&*trail.disk).unwrap(), left);
+    }
+
+    #[test]
+    fn a_file_takes_no_more_lines_once_its_oldest_is_old() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut trail = trail(dir.path());
+        trail.append(&[opened()]).1.unwrap();
+        trail.append(&[opened()]).1.unwrap();
+        assert_eq!(verify_audit(dir.path()).unwrap().files, 1);
+        trail.active.as_mut().unwrap().oldest_ms = 0;
+        trail.append(&[opened()]).1.unwrap();
+        assert_eq!(verify_audit(dir.path()).unwrap().files, 2);
+    }
+
+    #[test]
+    fn times_and_files_are_known_again_after_an_opening() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut before = trail(dir.path());
+        for _ in 0..3 {
+            before.append(&[opened()]).1.unwrap();
+            before.retire();
+        }
+        before.append(&[opened(), opened()]).1.unwrap();
+        let after = trail(dir.path());
+        assert_eq!(after.end, before.end);
+        for (before, after) in before.full.iter().zip(&after.full) {
+            assert_eq!(after.removed, before.removed);
+            assert_eq!((&after.name, after.bytes), (&before.name, before.bytes));
+            assert!(after.newest_ms >= before.newest_ms);
+        }
+        assert_eq!(after.full.len(), before.full.len());
+        let len = |trail: &Trail| trail.active.as_ref().map(|active| active.len);
+        assert_eq!(len(&after), len(&before));
+    }
+}

@@ -4,6 +4,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use highwater::{Authority, DestinationId, Generation, Incarnation, Metageneration, Revision};
 
+use super::audit::AuditCommand;
 use super::input::{self, InputError};
 use super::intent_args::IntentCommand;
 use super::serve::ServeArgs;
@@ -109,6 +110,9 @@ pub(crate) enum Command {
     /// Bind, show and end intents: operations that take effect once, however often they are sent
     #[command(subcommand)]
     Intent(IntentCommand),
+    /// Read the audit trail in a directory, without a server
+    #[command(subcommand)]
+    Audit(AuditCommand),
     /// Show what the server says about itself
     Status,
     /// Write a completion script for a shell

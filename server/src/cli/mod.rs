@@ -1,6 +1,7 @@
 //! The command line: arguments in, results and exit codes out.
 
 mod args;
+mod audit;
 mod commit_json;
 mod domains;
 pub(crate) mod exit;
@@ -75,6 +76,7 @@ fn dispatch(cli: &Cli, out: &mut Output) -> Result<(), Failure> {
     match &cli.command {
         Command::Serve(args) => serve::run(args, out),
         Command::Demo(args) => demo::run(args, out),
+        Command::Audit(command) => audit::run(command, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "highwater", &mut script);
@@ -109,7 +111,9 @@ async fn call(global: &Global, command: &Command, out: &mut Output) -> Result<()
         Command::Fence(command) => writes::fence(global, command, out).await,
         Command::Intent(command) => intents::intent(global, command, out).await,
         Command::Status => domains::status(global, out).await,
-        Command::Serve(_) | Command::Demo(_) | Command::Completions { .. } => Ok(()),
+        Command::Serve(_) | Command::Demo(_) | Command::Audit(_) | Command::Completions { .. } => {
+            Ok(())
+        }
     }
 }
 

@@ -36,12 +36,12 @@ fn refused_clearly(store: &Store) {
     assert!(is_unavailable(&store.commit(put("k", "v"))));
     let delete = Commit::new(domain("d")).delete(Key::new("k").unwrap());
     let refused = store.commit(delete).unwrap_err();
-    assert!(matches!(refused, Error::AuditUnavailable));
+    assert!(matches!(refused, Error::AuditUnavailable { .. }));
     assert_eq!(refused.kind(), ErrorKind::Retry);
     assert!(refused.to_string().contains("audit trail can't be written"));
     let policy = highwater::Policy::default();
     let made = store.create_domain(domain("other"), policy, None);
-    assert!(matches!(made, Err(Error::AuditUnavailable)));
+    assert!(matches!(made, Err(Error::AuditUnavailable { .. })));
     let empty = store.commit(Commit::new(domain("d"))).unwrap_err();
     assert_eq!(empty.rejection().unwrap().reason.code(), "Malformed");
     let figures = store.status().audit.unwrap();
