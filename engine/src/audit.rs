@@ -25,7 +25,7 @@ use highwater_wal::{Disk, Lsn};
 pub(crate) use self::event::Audited;
 pub use self::keeper::AuditFigures;
 pub(crate) use self::keeper::{Audit, Group};
-use self::keeper::{Lost, grouped};
+use self::keeper::{Ending, Lost, grouped};
 pub(crate) use self::refusals::UNAVAILABLE;
 pub use self::scan::AuditFault;
 pub use self::settings::{AuditConfig, AuditFailure};
@@ -107,9 +107,9 @@ pub(crate) fn keep(shared: &Shared) {
         return;
     };
     audit.signal.attach();
-    let write = |closing| {
+    let write = |ending| {
         let domains = shared.domains.load_full();
-        audit.write(&|id| name_of(&domains, id), closing);
+        audit.write(&|id| name_of(&domains, id), ending);
         if shared.blocked.load(Ordering::SeqCst) {
             shared.judge_signal.raise();
         }
@@ -118,6 +118,9 @@ pub(crate) fn keep(shared: &Shared) {
         audit.signal.wait(Some(TICK));
         write(None);
     }
-    let in_order = !shared.latch.is_poisoned();
-    write(in_order.then(|| shared.durable()));
+    write(Some(if shared.latch.is_poisoned() {
+        Ending::Poisoned
+    } else {
+        Ending::Closed(shared.durable())
+    }));
 }

@@ -58,7 +58,17 @@ struct Desk {
 struct Due {
     events: Vec<Event>,
     groups: usize,
-    gap: bool,
+    /// How many revisions the gap has, if it is one.
+    gap: Option<u64>,
+}
+
+/// How a store ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ending {
+    /// In good order, at this revision.
+    Closed(Revision),
+    /// Poisoned.
+    Poisoned,
 }
 
 /// The audit trail of an open store.
@@ -111,7 +121,7 @@ impl Audit {
             backlog: Mutex::new(Backlog { groups, lost }),
             through: AtomicU64::new(through),
             failing: AtomicBool::new(false),
-            lost: AtomicU64::new(lost.map_or(0, Lost::count)),
+            lost: AtomicU64::new(0),
             sequence: AtomicU64::new(trail.end.seq),
             audited: AtomicU64::new(audited),
             refusals: Mutex::new(Refusals::new(config.refusals_per_second)),
@@ -148,15 +158,6 @@ impl Audit {
             let to = last.unwrap_or(first);
             let from = backlog.lost.map_or(first, |lost| lost.from);
             let cause = "unwritable";
-            self.lost.fetch_add(
-                Lost {
-                    from: first,
-                    to,
-                    cause,
-                }
-                .count(),
-                Ordering::SeqCst,
-            );
             backlog.lost = Some(Lost { from, to, cause });
             self.through.store(group.lsn, Ordering::SeqCst);
         }
@@ -185,12 +186,17 @@ impl Audit {
 
     /// The figures now.
     pub(crate) fn figures(&self) -> AuditFigures {
+        let audited = self.audited.load(Ordering::SeqCst);
+        let untold = self.backlog.lock().lost.map_or(0, |lost| {
+            let from = lost.from.max(audited.saturating_add(1));
+            Lost { from, ..lost }.count()
+        });
         AuditFigures {
             sequence: self.sequence.load(Ordering::SeqCst),
-            audited: self.audited.load(Ordering::SeqCst),
+            audited,
             failing: self.failing.load(Ordering::SeqCst),
             refusing: self.is_refusing(),
-            lost: self.lost.load(Ordering::SeqCst),
+            lost: self.lost.load(Ordering::SeqCst).saturating_add(untold),
             suppressed: self.refusals.lock().suppressed,
         }
     }
@@ -200,12 +206,12 @@ impl Audit {
     pub(crate) fn write(
         &self,
         domain: &dyn Fn(DomainId) -> Option<DomainName>,
-        closing: Option<Revision>,
+        ending: Option<Ending>,
     ) {
         let mut desk = self.desk.lock();
         let written = self
             .write_changes(&mut desk, domain)
-            .and_then(|()| self.write_rest(&mut desk, closing));
+            .and_then(|()| self.write_rest(&mut desk, ending));
         self.sequence.store(desk.trail.end.seq, Ordering::SeqCst);
         let audited = desk.trail.end.audited.unwrap_or(0);
         self.audited.store(audited, Ordering::SeqCst);
@@ -235,7 +241,8 @@ impl Audit {
         while let Some(due) = self.due(&desk.trail, domain) {
             desk.trail.append(&due.events).1?;
             let mut backlog = self.backlog.lock();
-            if due.gap {
+            if let Some(count) = due.gap {
+                self.lost.fetch_add(count, Ordering::SeqCst);
                 // More may have been lost meanwhile: what is told already isn't told again.
                 let told = desk.trail.end.audited;
                 backlog.lost = backlog.lost.filter(|lost| Some(lost.to) > told);
@@ -263,11 +270,12 @@ impl Audit {
         if let Some(lost) = backlog.lost {
             let next = end.map_or(lost.from, |end| end.saturating_add(1));
             let told = lost.to < next;
-            let events = (!told).then(|| Event::gap(next.max(lost.from), lost.to, lost.cause));
+            let from = next.max(lost.from);
+            let events = (!told).then(|| Event::gap(from, lost.to, lost.cause));
             return Some(Due {
                 events: events.into_iter().collect(),
                 groups: 0,
-                gap: true,
+                gap: Some(Lost { from, ..lost }.count()),
             });
         }
         let mut changes: Vec<Audited> = Vec::new();
@@ -285,15 +293,15 @@ impl Audit {
         (groups > 0).then(|| Due {
             events: events.collect(),
             groups,
-            gap: false,
+            gap: None,
         })
     }
 
     /// What is about no revision.
-    fn write_rest(&self, desk: &mut Desk, closing: Option<Revision>) -> io::Result<()> {
+    fn write_rest(&self, desk: &mut Desk, ending: Option<Ending>) -> io::Result<()> {
         let interval = Duration::from_secs(u64::from(INTERVAL_SECONDS));
         if desk.waiting.is_empty() {
-            let ends = closing.is_some() || desk.interval.elapsed() >= interval;
+            let ends = ending.is_some() || desk.interval.elapsed() >= interval;
             if ends {
                 desk.interval = Instant::now();
             }
@@ -302,11 +310,15 @@ impl Audit {
         let (done, written) = desk.trail.append(&desk.waiting);
         desk.waiting.drain(..done);
         written?;
-        if let Some(at) = closing {
+        if let Some(ending) = ending {
             let rest = self.refusals.lock().take(true);
             desk.trail.append(&rest).1?;
-            let closed = Event::Closed { at: at.to_string() };
-            desk.trail.append(&[closed]).1?;
+            desk.trail.retain()?;
+            if let Ending::Closed(at) = ending {
+                let closed = Event::Closed { at: at.to_string() };
+                desk.trail.append(&[closed]).1?;
+            }
+            return Ok(());
         }
         desk.trail.retain()
     }
@@ -314,7 +326,7 @@ impl Audit {
 
 impl Lost {
     const fn count(self) -> u64 {
-        self.to.saturating_sub(self.from).saturating_add(1)
+        self.to.saturating_add(1).saturating_sub(self.from)
     }
 }
 
