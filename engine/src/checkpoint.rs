@@ -8,6 +8,7 @@ use highwater_core::Domain;
 use highwater_wal::Lsn;
 
 use crate::apply::apply;
+use crate::audit::Audit;
 use crate::base::Base;
 use crate::counters::Counters;
 use crate::error::StorageError;
@@ -164,13 +165,16 @@ impl Checkpointer {
         });
     }
 
-    /// Gives back the log up to the layer's end, except what watches may still ask for.
+    /// Gives back the log up to the layer's end, except what watches may still ask for, and what
+    /// the audit trail has no lines of yet.
     fn recycle(&self, layer: &Layer) {
         let kept = self
             .shared
             .history
             .oldest_lsn()
             .map_or(u64::MAX, |oldest| oldest - 1);
+        let audited = self.shared.audit.as_ref().map_or(u64::MAX, Audit::through);
+        let kept = kept.min(audited);
         let Some(through) = Lsn::from_raw(layer.last_lsn().min(kept)) else {
             return;
         };

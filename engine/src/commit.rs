@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::task::Waker;
 
-use highwater_core::Unavailable;
+use highwater_core::{DomainName, Effect, Fence, Guard, Unavailable};
 use highwater_wal::{Log, LogError};
 
+use crate::audit::{self, Audited};
 use crate::base::Base;
 use crate::config::SPARE_SEGMENTS;
 use crate::counters::Counters;
@@ -179,6 +180,8 @@ impl Shared {
             layer,
             effects,
             answers,
+            touched,
+            refused,
         } = group;
         if let (Some(lsn), Some(last)) = (lsn, effects.last()) {
             layer.set_last_lsn(lsn);
@@ -189,10 +192,46 @@ impl Shared {
             for effect in &effects {
                 self.leases.tell(effect);
             }
+            self.audit_group(&effects, touched, lsn, frame.len());
             self.history.push(effects, lsn);
         }
+        self.audit_refusals(&answers, refused);
         self.keep_buffer(frame);
         self.tell(answers);
+    }
+
+    /// Hands a durable group to the audit trail.
+    fn audit_group(
+        &self,
+        effects: &[Arc<Effect>],
+        touched: Vec<Vec<(Guard, Fence)>>,
+        lsn: u64,
+        bytes: usize,
+    ) {
+        let Some(audit) = &self.audit else { return };
+        let changes = effects.iter().zip(touched).map(|(effect, guards)| Audited {
+            effect: Arc::clone(effect),
+            guards: Some(guards),
+        });
+        audit.push(audit::Group {
+            changes: changes.collect(),
+            lsn,
+            bytes,
+        });
+    }
+
+    /// Tells the audit trail what was refused, now that what it was judged on is durable.
+    fn audit_refusals(&self, answers: &[(Promise, Answer)], refused: Vec<(usize, DomainName)>) {
+        let Some(audit) = &self.audit else { return };
+        for (at, domain) in refused {
+            match answers.get(at) {
+                Some((_, Err(Error::Rejected(rejection)))) => {
+                    audit.refuse(&domain, Some(rejection));
+                }
+                Some((_, Err(Error::AuditUnavailable { .. }))) => audit.refuse(&domain, None),
+                _ => {}
+            }
+        }
     }
 
     /// Gives all the answers first, and wakes those who wait for them then.
@@ -212,6 +251,7 @@ impl Shared {
             }
             Ok(_) => Counters::add(&self.counters.accepted, 1),
             Err(Error::Rejected(rejection)) => self.counters.reject(rejection),
+            Err(Error::AuditUnavailable { .. }) => self.counters.refuse(audit::UNAVAILABLE),
             Err(_) => Counters::add(&self.counters.indeterminate, 1),
         }
     }

@@ -7,6 +7,8 @@ use highwater_core::Limits;
 use highwater_core::limits::VALUE_BYTES_MAX;
 use highwater_wal::{MAX_SEGMENT_BYTES, MIN_SEGMENT_BYTES, SaltSource};
 
+use crate::audit::AuditConfig;
+
 /// The longest payload of one log frame, in bytes: the largest commit's effect and a group before
 /// it.
 pub(crate) const PAYLOAD_BYTES_MAX: u64 = 32 << 20;
@@ -56,6 +58,8 @@ pub struct Config {
     pub waiters_max: usize,
     /// How long a snapshot may be held; after that it is ended, so that it can't pin disk space.
     pub snapshot_age: Duration,
+    /// The audit trail; without it there is none.
+    pub audit: Option<AuditConfig>,
     /// Where the log's secret numbers come from. Only simulations change it.
     pub salts: SaltSource,
 }
@@ -77,6 +81,7 @@ impl Default for Config {
             snapshots_max: 1_024,
             waiters_max: 16_384,
             snapshot_age: Duration::from_secs(60),
+            audit: None,
             salts: SaltSource::OperatingSystem,
         }
     }
@@ -178,7 +183,7 @@ impl Config {
                 });
             }
         }
-        Ok(())
+        self.audit.as_ref().map_or(Ok(()), AuditConfig::validate)
     }
 
     /// The longest payload of a frame under these settings, in bytes.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use highwater_core::{Reason, Rejection};
+use highwater_core::Rejection;
 use parking_lot::Mutex;
 
 /// Counters that only rise.
@@ -27,12 +27,13 @@ impl Counters {
 
     /// Counts a rejection under its reason.
     pub(crate) fn reject(&self, rejection: &Rejection) {
-        self.count_reason(&rejection.reason);
+        self.refuse(rejection.reason.code());
     }
 
-    fn count_reason(&self, reason: &Reason) {
+    /// Counts a refusal under the code of its reason.
+    pub(crate) fn refuse(&self, code: &'static str) {
         let mut rejected = self.rejected.lock();
-        let count = rejected.entry(reason.code()).or_insert(0);
+        let count = rejected.entry(code).or_insert(0);
         *count = count.saturating_add(1);
     }
 

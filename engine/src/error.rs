@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use highwater_core::{Reason, Rejection, Revision, Unavailable};
+use highwater_core::{Observed, Reason, Rejection, Revision, Unavailable};
 use highwater_wal::LogError;
 
 use crate::config::ConfigError;
@@ -20,6 +20,12 @@ pub enum Error {
     Indeterminate,
     /// The store is closed: nothing was written.
     Closed,
+    /// The audit trail can't be written, and nothing is taken without it: nothing was written. It
+    /// passes by itself once there is room for the trail, or its device works again.
+    AuditUnavailable {
+        /// What was observed.
+        observed: Box<Observed>,
+    },
     /// The history doesn't reach back that far, or the reader fell too far behind it.
     TooOld {
         /// The revision after which events were asked for.
@@ -67,6 +73,7 @@ impl Error {
             Self::Rejected(rejection) => kind_of(&rejection.reason),
             Self::Indeterminate => ErrorKind::Unknown,
             Self::SnapshotExpired
+            | Self::AuditUnavailable { .. }
             | Self::TooManySnapshots
             | Self::Storage(StorageError::NoRandom { .. }) => ErrorKind::Retry,
             Self::Closed | Self::Storage(_) => ErrorKind::Reopen,
@@ -105,6 +112,10 @@ impl fmt::Display for Error {
                 "whether the commit is durable is unknown; reopen the store, and read first",
             ),
             Self::Closed => f.write_str("the store is closed"),
+            Self::AuditUnavailable { .. } => f.write_str(
+                "the audit trail can't be written, so nothing was done; free room where it is, or see \
+                 the log for what fails, then try again",
+            ),
             Self::TooOld { requested, oldest } => write!(
                 f,
                 "the history after revision {requested} isn't kept any more; it reaches back to \

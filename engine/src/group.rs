@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use highwater_core::Effect;
 use highwater_core::codec::encode_effect;
+use highwater_core::{DomainName, Effect, Fence, Guard, Receipt};
 use highwater_wal::FrameBuf;
 
+use crate::error::Error;
 use crate::layer::Layer;
+use crate::queue::Request;
 use crate::ticket::{Answer, Promise};
 
 /// The frame being filled, and the answers that wait for it to be durable. Rejections wait with the
@@ -21,6 +23,11 @@ pub(crate) struct Group {
     pub(crate) effects: Vec<Arc<Effect>>,
     /// The answers, in the order of judgement.
     pub(crate) answers: Vec<(Promise, Answer)>,
+    /// For the audit trail: the guards that each effect touched under an authority, as far as they
+    /// are known from its receipt.
+    pub(crate) touched: Vec<Vec<(Guard, Fence)>>,
+    /// For the audit trail: which answers are refusals, and in which domain.
+    pub(crate) refused: Vec<(usize, DomainName)>,
 }
 
 impl Group {
@@ -32,12 +39,39 @@ impl Group {
             layer,
             effects: Vec::new(),
             answers: Vec::new(),
+            touched: Vec::new(),
+            refused: Vec::new(),
         }
     }
 
     /// Whether nobody waits for it.
     pub(crate) fn is_empty(&self) -> bool {
         self.answers.is_empty()
+    }
+
+    /// Notes whose authority the last effect was made under, if that is kept.
+    pub(crate) fn note_touched(&mut self, receipt: &Receipt) {
+        if let Some(last) = self.touched.last_mut() {
+            let guards = receipt.guards.iter();
+            *last = guards
+                .map(|touched| (touched.guard.clone(), touched.fence.clone()))
+                .collect();
+        }
+    }
+
+    /// Notes that the next answer is a refusal, if it is one.
+    pub(crate) fn note_refusal(&mut self, request: &Request, answer: &Answer) {
+        let domain = match request {
+            Request::Commit(asked) => &asked.commit.domain,
+            Request::CreateDomain(create) => &create.name,
+            Request::NoteClock => return,
+        };
+        if matches!(
+            answer,
+            Err(Error::Rejected(_) | Error::AuditUnavailable { .. })
+        ) {
+            self.refused.push((self.answers.len(), domain.clone()));
+        }
     }
 
     /// Appends an effect to the frame, unless the frame would then exceed `max` bytes.

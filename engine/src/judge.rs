@@ -42,6 +42,8 @@ enum Admit {
     Wait,
     /// Refuse it whatever it is: on the full disk there isn't even room for what frees some.
     NoRoom,
+    /// Refuse it whatever it is: it couldn't be told in the audit trail.
+    NoAudit,
 }
 
 impl Shared {
@@ -114,10 +116,11 @@ impl Shared {
 
     fn judge_one(&self, writer: &mut Writer, pending: Pending) -> Judged {
         let base = self.base.load_full();
-        let (availability, no_room) = match self.admit(writer, &base, pending.log_bytes) {
-            Admit::Judge(availability) => (availability, false),
-            // As an overloaded destination, which takes nothing at all; but the disk is the reason.
-            Admit::NoRoom => (Availability::Overloaded, true),
+        let admitted = self.admit(writer, &base, pending.log_bytes);
+        let availability = match admitted {
+            Admit::Judge(availability) => availability,
+            // As an overloaded destination, which takes nothing at all; but the reason is another.
+            Admit::NoRoom | Admit::NoAudit => Availability::Overloaded,
             Admit::Wait => return Judged::Blocked(Box::new(pending)),
         };
         let answer = match (availability, &pending.request) {
@@ -131,10 +134,10 @@ impl Shared {
             }
             (_, Request::NoteClock) => self.judge_clock(writer, &base, availability),
         };
-        let answer = if no_room {
-            for_want_of_room(answer)
-        } else {
-            answer
+        let answer = match admitted {
+            Admit::NoRoom => for_want_of_room(answer),
+            Admit::NoAudit => for_want_of_audit(answer),
+            Admit::Judge(_) | Admit::Wait => answer,
         };
         // The index was closed to be opened anew, or has been opened anew meanwhile.
         let replaced = || !Arc::ptr_eq(&base, &self.base.load());
@@ -142,6 +145,9 @@ impl Shared {
             return Judged::Blocked(Box::new(pending));
         }
         self.queue.release(&pending);
+        if self.audit.is_some() {
+            writer.group.note_refusal(&pending.request, &answer);
+        }
         writer.group.answers.push((pending.promise, answer));
         Judged::Answered
     }
@@ -152,6 +158,11 @@ impl Shared {
     fn admit(&self, writer: &Writer, base: &Base, log_bytes: usize) -> Admit {
         if self.latch.is_poisoned() {
             return Admit::Judge(Availability::Poisoned);
+        }
+        match &self.audit {
+            Some(audit) if audit.is_refusing() => return Admit::NoAudit,
+            Some(audit) if audit.is_behind() => return Admit::Wait,
+            _ => {}
         }
         let open = writer.group.frame.len();
         let payload_max = self.config.payload_bytes_max() as usize;
@@ -275,6 +286,7 @@ impl Shared {
             Verdict::Rejected(rejection) => return Err(Error::Rejected(rejection)),
         };
         self.take(writer, &view, accepted.effect)?;
+        writer.group.note_touched(&accepted.receipt);
         Ok(Outcome::Committed(Box::new(accepted.receipt)))
     }
 
@@ -323,6 +335,9 @@ impl Shared {
         writer.fold(&effect);
         self.leases.note(&effect, &writer.group.layer);
         writer.group.effects.push(Arc::new(effect));
+        if self.audit.is_some() {
+            writer.group.touched.push(Vec::new());
+        }
         Ok(())
     }
 }
@@ -335,6 +350,19 @@ fn for_want_of_room(mut answer: Answer) -> Answer {
         rejection.reason = Reason::Unavailable(Unavailable::DiskFull);
     }
     answer
+}
+
+/// What an overloaded destination refuses, as one refuses it that can't write its audit trail.
+fn for_want_of_audit(answer: Answer) -> Answer {
+    match answer {
+        Err(Error::Rejected(rejection))
+            if rejection.reason == Reason::Unavailable(Unavailable::Overloaded) =>
+        {
+            let observed = Box::new(rejection.observed);
+            Err(Error::AuditUnavailable { observed })
+        }
+        other => other,
+    }
 }
 
 fn incomplete(view: &View) -> Error {

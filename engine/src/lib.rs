@@ -15,6 +15,7 @@
 //! on is on disk, too. Reads show durable state alone, and every commit acknowledged before.
 
 mod apply;
+mod audit;
 mod backend;
 mod base;
 mod checkpoint;
@@ -75,6 +76,10 @@ pub use highwater_core::{
 };
 pub use highwater_wal::{Disk, DiskFile, LogError, OsDisk, SaltSource};
 
+pub use audit::{
+    AuditConfig, AuditFailure, AuditFault, AuditFigures, AuditVerified, AuditVerifyError,
+    audit_files, verify_audit, verify_audit_on,
+};
 pub use config::{Config, ConfigError};
 pub use digest::digest;
 pub use error::{Error, ErrorKind, OpenError, StorageError};

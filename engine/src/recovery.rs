@@ -7,6 +7,7 @@ use highwater_core::{
 };
 use highwater_wal::{Disk, Durable, FrameBuf, Log, LogError, LogOptions};
 
+use crate::audit;
 use crate::base::Base;
 use crate::config::{Config, SPARE_SEGMENTS};
 use crate::domains::Domains;
@@ -90,6 +91,8 @@ pub(crate) fn recover(disk: Arc<dyn Disk>, config: Config) -> Result<Recovered, 
     let base = base_over(snapshot, layer, start);
     let ids = domains.all_at(revision).map(|domain| domain.id);
     let leases = leases::find(&base, ids).map_err(OpenError::Index)?;
+    let who = (destination, incarnation);
+    let audit = audit::open(disk, config.audit, who, &found, (revision, &domains))?;
     let parts = Parts {
         config,
         destination,
@@ -101,6 +104,7 @@ pub(crate) fn recover(disk: Arc<dyn Disk>, config: Config) -> Result<Recovered, 
         log_bytes,
         history,
         leases: Leases::new(leases),
+        audit,
     };
     Ok(Recovered { parts, index })
 }

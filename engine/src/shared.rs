@@ -13,6 +13,7 @@ use highwater_core::{DomainId, Observed, Reason, Rejection, Unavailable, View};
 use highwater_wal::{FrameBuf, Lacking, Log, LogStatus, SegmentPool};
 use parking_lot::Mutex;
 
+use crate::audit::Audit;
 use crate::base::Base;
 use crate::config::Config;
 use crate::counters::Counters;
@@ -74,6 +75,8 @@ pub(crate) struct Shared {
     pub(crate) history: History,
     pub(crate) snapshots: Registry,
     pub(crate) counters: Counters,
+    /// The audit trail, where there is one.
+    pub(crate) audit: Option<Audit>,
 }
 
 /// What only the one who judges uses, under its lock.
@@ -174,6 +177,7 @@ impl Shared {
             log_bytes,
             history,
             leases,
+            audit,
             ..
         } = parts;
         let layer = base.layers.first().map(Arc::clone).unwrap_or_default();
@@ -219,6 +223,7 @@ impl Shared {
             latch: Latch::default(),
             history,
             counters: Counters::default(),
+            audit,
         }
     }
 }
@@ -237,4 +242,5 @@ pub(crate) struct Parts {
     pub(crate) log_bytes: u64,
     pub(crate) history: History,
     pub(crate) leases: Leases,
+    pub(crate) audit: Option<Audit>,
 }

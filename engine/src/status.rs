@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use highwater_core::{Availability, DestinationId, Incarnation, Limits, Revision};
 
+use crate::audit::{Audit, AuditFigures};
 use crate::shared::Shared;
 
 /// A store's identity, state and figures at one moment.
@@ -22,7 +23,8 @@ pub struct Status {
     pub remembers_since: Revision,
     /// The revision up to which the index goes; what is later lies in the log.
     pub indexed: Revision,
-    /// Whether effects are taken.
+    /// Whether effects are taken. A destination that can't write its audit trail, and refuses changes
+    /// for that, shows as overloaded; `audit` says so.
     pub availability: Availability,
     /// The configured bounds.
     pub limits: Limits,
@@ -38,6 +40,8 @@ pub struct Status {
     pub leases: usize,
     /// How many callers wait in line for a guard.
     pub waiting: usize,
+    /// The audit trail's figures; `None` where there is no trail.
+    pub audit: Option<AuditFigures>,
     /// The log's files.
     pub log: LogFigures,
     /// What was counted since the store was opened.
@@ -96,6 +100,7 @@ impl Shared {
             snapshots: self.snapshots.len(),
             leases: self.leases.live(),
             waiting: self.leases.lines.waiting(),
+            audit: self.audit.as_ref().map(Audit::figures),
             log: LogFigures {
                 segments: log.segments,
                 spares: self.pool.spares(),
@@ -119,6 +124,8 @@ impl Shared {
             Availability::Poisoned
         } else if self.is_full() {
             Availability::DiskFull
+        } else if self.audit.as_ref().is_some_and(Audit::is_refusing) {
+            Availability::Overloaded
         } else {
             Availability::Ready
         }

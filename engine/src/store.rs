@@ -411,6 +411,9 @@ impl Shared {
         self.spare_signal.raise();
         self.checkpoint_signal.raise();
         self.leases.signal.raise();
+        if let Some(audit) = &self.audit {
+            audit.signal.raise();
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use highwater_wal::{Lacking, LogError};
 
+use crate::audit;
 use crate::checkpoint::Checkpointer;
 use crate::leases;
 use crate::shared::Shared;
@@ -57,6 +58,7 @@ pub(crate) fn start(
         spawn("log", Box::new(sync))?,
         spawn("spare", Box::new(keep_house))?,
         spawn("leases", Box::new(leases::keep))?,
+        spawn("audit", Box::new(audit::keep))?,
         spawn("checkpoint", Box::new(checkpoint))?,
     ])
 }

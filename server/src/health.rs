@@ -23,6 +23,15 @@ const fn serving(availability: Availability) -> ServingStatus {
     }
 }
 
+/// The same, and not while every change is refused because the audit trail can't be written: that
+/// may last until somebody does something.
+fn health_of(status: &highwater::Status) -> ServingStatus {
+    if status.audit.is_some_and(|audit| audit.refusing) {
+        return ServingStatus::NotServing;
+    }
+    serving(status.availability)
+}
+
 /// Tells the service and the server as a whole.
 pub(crate) async fn tell(reporter: &HealthReporter, status: ServingStatus) {
     reporter.set_service_status("", status).await;
@@ -44,7 +53,7 @@ pub(crate) async fn follow(
         tokio::select! {
             biased;
             () = ending.begun() => break,
-            _ = ticks.tick() => tell(&reporter, serving(store.status().availability)).await,
+            _ = ticks.tick() => tell(&reporter, health_of(&store.status())).await,
         }
     }
     tell(&reporter, ServingStatus::NotServing).await;

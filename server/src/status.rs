@@ -15,6 +15,11 @@ pub(crate) fn of(error: Error) -> Status {
             "whether the write happened isn't known: the store failed while it made it durable",
         ),
         Error::Closed => not_executed(Code::Unavailable, "the store is closed; nothing was done"),
+        Error::AuditUnavailable { .. } => not_executed(
+            Code::Unavailable,
+            "the audit trail can't be written, so nothing was done; its disk needs room, or the \
+             server's log says what fails",
+        ),
         Error::TooOld { requested, oldest } => watch_too_old(&v1::WatchTooOld {
             requested: requested.get(),
             oldest: oldest.get(),
@@ -79,6 +84,7 @@ pub(crate) fn report(status: &highwater::Status) -> v1::StatusResponse {
     };
     let wide = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
     let counted = &status.counted;
+    let audit = status.audit.unwrap_or_default();
     let counters = [
         ("accepted", counted.accepted),
         ("checkpoints", counted.checkpoints),
@@ -96,6 +102,15 @@ pub(crate) fn report(status: &highwater::Status) -> v1::StatusResponse {
         ("replayed", counted.replayed),
         ("snapshots", wide(status.snapshots)),
     ];
+    let audited = [
+        ("audit_failing", u64::from(audit.failing)),
+        ("audit_lost", audit.lost),
+        ("audit_refusing", u64::from(audit.refusing)),
+        ("audit_revision", audit.audited),
+        ("audit_sequence", audit.sequence),
+        ("audit_suppressed", audit.suppressed),
+    ];
+    let audited = audited.into_iter().filter(|_| status.audit.is_some());
     let named = |(name, count): (&str, u64)| (String::from(name), count);
     let destination = highwater_core::ExpectedDestination {
         id: status.destination,
@@ -109,7 +124,7 @@ pub(crate) fn report(status: &highwater::Status) -> v1::StatusResponse {
         value_bytes_max: wide(status.limits.value_bytes),
         message_bytes_max: wide(highwater_proto::MESSAGE_BYTES_MAX),
         server_version: env!("CARGO_PKG_VERSION").into(),
-        counters: counters.into_iter().map(named).collect(),
+        counters: counters.into_iter().chain(audited).map(named).collect(),
         rejections: counted
             .rejected
             .iter()

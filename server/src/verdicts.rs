@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use highwater::{Error, Ticket};
-use highwater_core::Receipt;
+use highwater_core::{Reason, Receipt, Rejection, Unavailable};
 use highwater_proto::convert::ToWire;
 use highwater_proto::v1::streamed_verdict::Verdict;
 use highwater_proto::{status, v1};
@@ -114,6 +114,13 @@ fn verdict(id: u64, result: Result<Receipt, Error>) -> Result<v1::StreamedVerdic
         Err(Error::Closed) => {
             let message = "the store is closed; commands without a verdict were not executed";
             return Err(status::not_executed(Code::Unavailable, message));
+        }
+        // The wire has no reason of its own for it: as a budget that is full, it was not done, and
+        // passes by itself. Commands behind it may have been done.
+        Err(Error::AuditUnavailable { observed }) => {
+            let reason = Reason::Unavailable(Unavailable::Overloaded);
+            let observed = *observed;
+            Verdict::Rejection(Rejection { reason, observed }.to_wire())
         }
         Err(
             Error::Indeterminate

@@ -2,6 +2,8 @@
 //! module of it.
 
 #[cfg(test)]
+mod audit;
+#[cfg(test)]
 mod compat;
 #[cfg(test)]
 mod crash;

@@ -7,6 +7,7 @@ use highwater::{
     Ttl,
 };
 
+use super::audit::AuditCommand;
 use super::input::{self, InputError};
 use super::intent_args::{IntentCommand, intent};
 use super::lease_args::{LeaseCommand, holder, ttl};
@@ -118,6 +119,9 @@ pub(crate) enum Command {
     /// Get, renew, end and show leases: terms that the server itself issues, for a time
     #[command(subcommand)]
     Lease(LeaseCommand),
+    /// Read the audit trail in a directory, without a server
+    #[command(subcommand)]
+    Audit(AuditCommand),
     /// Show what the server says about itself
     Status,
     /// Write a completion script for a shell

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use highwater::{ConfigError, Malformed, OpenError, Rejection, Revision};
+use highwater::{AuditVerifyError, ConfigError, Malformed, OpenError, Rejection, Revision};
 use highwater_client::{ClientError, Lost, NotSent};
 use highwater_server::{OptionError, ServeError};
 use tonic::Status;
@@ -101,6 +101,8 @@ pub(crate) enum Failure {
         /// What it said.
         source: io::Error,
     },
+    /// The audit trail isn't in order, or can't be read.
+    Audit(AuditVerifyError),
     /// The demonstration saw another verdict than it must be.
     Demo,
 }
@@ -188,6 +190,7 @@ impl Failure {
             | Self::Listen { .. }
             | Self::Serve(_)
             | Self::Store(_)
+            | Self::Audit(_)
             | Self::System { .. }
             | Self::Command { .. }
             | Self::Demo => Exit::Other,
@@ -291,6 +294,7 @@ impl fmt::Display for Failure {
             Self::Serve(error) => error.fmt(f),
             Self::Store(error) => error.fmt(f),
             Self::System { what, source } => write!(f, "can't {what}: {source}"),
+            Self::Audit(error) => error.fmt(f),
             Self::Demo => f.write_str("a verdict was not what it must be"),
         }
     }

@@ -1,6 +1,7 @@
 //! The command line: arguments in, results and exit codes out.
 
 mod args;
+mod audit;
 mod commit_json;
 mod domains;
 pub(crate) mod exit;
@@ -80,6 +81,7 @@ fn dispatch(cli: &Cli, out: &mut Output) -> Result<(), Failure> {
     match &cli.command {
         Command::Serve(args) => serve::run(args, out),
         Command::Demo(args) => demo::run(args, out),
+        Command::Audit(command) => audit::run(command, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "highwater", &mut script);
@@ -115,7 +117,9 @@ async fn call(global: &Global, command: &Command, out: &mut Output) -> Result<()
         Command::Intent(command) => intents::intent(global, command, out).await,
         Command::Lease(command) => leases::lease(global, command, out).await,
         Command::Status => domains::status(global, out).await,
-        Command::Serve(_) | Command::Demo(_) | Command::Completions { .. } => Ok(()),
+        Command::Serve(_) | Command::Demo(_) | Command::Audit(_) | Command::Completions { .. } => {
+            Ok(())
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The program as people and scripts use it: the real binary against a real server.
 #![cfg(test)]
 
+mod audit;
 mod descriptors;
 mod forms;
 mod help;

@@ -83,10 +83,16 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(dir: &TempDir) -> Self {
+        Self::start_with(dir, &[])
+    }
+
+    /// With more settings.
+    pub(crate) fn start_with(dir: &TempDir, settings: &[&str]) -> Self {
         let mut child = highwater()
             .args(["-o", "json", "serve", "--listen=127.0.0.1:0", "--data-dir"])
             .arg(dir.path())
             .args(SMALL)
+            .args(settings)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use clap::Args;
-use highwater::Config;
+use clap::{Args, ValueEnum};
+use highwater::{AuditConfig, AuditFailure, Config};
 use highwater_server::ServeOptions;
 use serde::{Deserialize, Serialize};
 
@@ -80,6 +80,17 @@ settings! {
     /// How long a snapshot may be held
     "Bounds of the store" snapshot_age: Span, "HIGHWATER_SNAPSHOT_AGE";
 
+    /// Whether there is an audit trail, and what happens while it can't be written
+    "Audit trail" audit: AuditChoice, "HIGHWATER_AUDIT";
+    /// A new file is begun before one gets longer than this
+    "Audit trail" audit_file_bytes: Size, "HIGHWATER_AUDIT_FILE_BYTES";
+    /// The oldest files are removed once all take more than this
+    "Audit trail" audit_keep_bytes: Size, "HIGHWATER_AUDIT_KEEP_BYTES";
+    /// A file is removed once its newest line is older than this
+    "Audit trail" audit_keep_age: Span, "HIGHWATER_AUDIT_KEEP_AGE";
+    /// Refusals written a second for each domain, reason and guard; the others are counted
+    "Audit trail" audit_refusals_per_second: u32, "HIGHWATER_AUDIT_REFUSALS_PER_SECOND";
+
     /// Most connections at once
     "Bounds of the server" connections_max: usize, "HIGHWATER_CONNECTIONS_MAX";
     /// Most calls at once on one connection
@@ -114,6 +125,33 @@ settings! {
     "Bounds of the server" shutdown_grace: Span, "HIGHWATER_SHUTDOWN_GRACE";
 }
 
+/// Whether there is an audit trail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AuditChoice {
+    /// There is none
+    Off,
+    /// There is one; while it can't be written, changes are refused
+    Refuse,
+    /// There is one; while it can't be written, what it lost is counted in it
+    Continue,
+}
+
+impl AuditChoice {
+    /// What that means for the store, under these bounds.
+    fn config(self, bounds: AuditConfig) -> Option<AuditConfig> {
+        let on_failure = match self {
+            Self::Off => return None,
+            Self::Refuse => AuditFailure::Refuse,
+            Self::Continue => AuditFailure::Continue,
+        };
+        Some(AuditConfig {
+            on_failure,
+            ..bounds
+        })
+    }
+}
+
 /// What is in effect where nothing is given, by the names of the settings.
 static DEFAULTS: LazyLock<toml::Table> = LazyLock::new(|| {
     let defaults = Settings::default().effective().settings();
@@ -141,6 +179,10 @@ pub(crate) struct Effective {
     pub(crate) log: String,
     /// How it is written.
     pub(crate) log_format: LogFormat,
+    /// Whether there is an audit trail.
+    audit: AuditChoice,
+    /// Its bounds, whether there is one or not.
+    audit_bounds: AuditConfig,
     /// The bounds of the store.
     pub(crate) config: Config,
     /// The bounds of the server.
@@ -162,8 +204,13 @@ fn bytes(size: Size) -> usize {
 impl Settings {
     /// These settings with the defaults of what isn't given.
     pub(crate) fn effective(self) -> Effective {
-        let (config, options) = (self.config(), self.options());
+        let (mut config, options) = (self.config(), self.options());
+        let audit = self.audit.unwrap_or(AuditChoice::Off);
+        let audit_bounds = self.audit_bounds();
+        config.audit = audit.config(audit_bounds);
         Effective {
+            audit,
+            audit_bounds,
             data_dir: self.data_dir.unwrap_or_else(|| DATA_DIR.into()),
             listen: self.listen.unwrap_or(LISTEN),
             log: self.log.unwrap_or_else(|| LOG.into()),
@@ -171,6 +218,16 @@ impl Settings {
             config,
             options,
         }
+    }
+
+    fn audit_bounds(&self) -> AuditConfig {
+        let mut bounds = AuditConfig::default();
+        put(&mut bounds.file_bytes, self.audit_file_bytes, |size| size.0);
+        put(&mut bounds.keep_bytes, self.audit_keep_bytes, |size| size.0);
+        put(&mut bounds.keep_age, self.audit_keep_age, |span| span.0);
+        let refusals = self.audit_refusals_per_second;
+        put(&mut bounds.refusals_per_second, refusals, |n| n);
+        bounds
     }
 
     fn config(&self) -> Config {
@@ -220,7 +277,10 @@ impl Effective {
     /// The same settings, each one given.
     fn settings(&self) -> Settings {
         let Self {
-            config, options, ..
+            config,
+            options,
+            audit_bounds,
+            ..
         } = self;
         let size = |bytes: usize| Some(Size(bytes as u64));
         let span = |time| Some(Span(time));
@@ -242,6 +302,11 @@ impl Effective {
             deletions_max: Some(config.deletions_max),
             snapshots_max: Some(config.snapshots_max),
             snapshot_age: span(config.snapshot_age),
+            audit: Some(self.audit),
+            audit_file_bytes: Some(Size(audit_bounds.file_bytes)),
+            audit_keep_bytes: Some(Size(audit_bounds.keep_bytes)),
+            audit_keep_age: span(audit_bounds.keep_age),
+            audit_refusals_per_second: Some(audit_bounds.refusals_per_second),
             connections_max: Some(options.connections_max),
             streams_per_connection_max: Some(options.streams_per_connection_max),
             header_bytes_max: Some(options.header_bytes_max),
@@ -298,6 +363,8 @@ mod tests {
             let other = match value {
                 "\"text\"" => "\"json\"".into(),
                 "\"127.0.0.1:7171\"" => "\"127.0.0.1:9\"".into(),
+                "\"off\"" => "\"continue\"".into(),
+                text if text.ends_with("min\"") => "\"777ms\"".into(),
                 text if text.ends_with("B\"") => "\"12345\"".into(),
                 text if text.ends_with("s\"") => "\"777ms\"".into(),
                 text if text.starts_with('"') => "\"other\"".into(),
