@@ -1,9 +1,10 @@
 //! The audit trail: what was accepted and what was refused, in files of their own.
 //!
-//! A thread follows the durable log, off the commits' way, and writes one JSON line for each change,
-//! in the order of revisions. The log keeps what has no line yet, so that after a crash the trail is
-//! completed from it, before anything else is done: each accepted change has exactly one line. No
-//! line has a value in it, and every name is escaped, so that none can break a line or forge one.
+//! A thread follows the durable log, off the commits' way, and writes one JSON line for each
+//! change, in the order of revisions. The log keeps what has no line yet, so that after a crash the
+//! trail is completed from it, before anything else is done: each accepted change has exactly one
+//! line. No line has a value in it, and every name is escaped, so that none can break a line or
+//! forge one.
 
 mod event;
 mod keeper;
@@ -42,7 +43,8 @@ use crate::shared::Shared;
 const TICK: Duration = Duration::from_millis(200);
 
 /// Opens the trail of a store that was recovered up to a revision, and completes it from the log.
-/// `None` where none is wanted. Where it can't be written the store opens all the same, and does as is set for that.
+/// `None` where none is wanted. Where it can't be written the store opens all the same, and does as
+/// is set for that.
 ///
 /// # Errors
 ///

@@ -23,8 +23,8 @@ pub struct Status {
     pub remembers_since: Revision,
     /// The revision up to which the index goes; what is later lies in the log.
     pub indexed: Revision,
-    /// Whether effects are taken. A destination that can't write its audit trail, and refuses changes
-    /// for that, shows as overloaded; `audit` says so.
+    /// Whether effects are taken. A destination that can't write its audit trail, and refuses
+    /// changes for that, shows as overloaded; `audit` says so.
     pub availability: Availability,
     /// The configured bounds.
     pub limits: Limits,
