@@ -6,6 +6,7 @@
 mod descriptors;
 mod errors;
 mod full;
+mod leases;
 mod rotated;
 mod twice;
 mod work;

@@ -92,13 +92,15 @@ fn judge(view: &View, commit: &Commit) -> Judged<Verdict> {
         let policy = &domain.policy;
         match leases::on(&leased, guard) {
             None => rules::not_fenced_out(view, policy, guard, authority, caller)?,
+            // Letting go does no harm, whoever was accepted since, unless it is a step's.
+            Some(Mutation::Release { .. }) if commit.intent.is_none() => {
+                rules::its_own(view, policy, guard, authority, caller)?;
+            }
             // Whose lease it is, and whether it is live, is for R8 to say.
-            Some(Mutation::Renew { .. }) => {
+            Some(_) => {
                 let policy = policy.with_terms(Terms::External).with_strict(false);
                 rules::not_fenced_out(view, &policy, guard, authority, caller)?;
             }
-            // Letting go does no harm, whoever was accepted since.
-            Some(_) => rules::its_own(view, policy, guard, authority, caller)?,
         }
     }
     leases::grantable(view, domain, commit)?;

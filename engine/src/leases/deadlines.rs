@@ -23,6 +23,8 @@ pub(crate) struct Deadlines {
     by_time: BTreeSet<(u64, Name)>,
     of: BTreeMap<Name, Pending>,
     calls: BTreeSet<(u64, Name)>,
+    /// When each guard's one call is.
+    call_of: BTreeMap<Name, u64>,
 }
 
 impl Deadlines {
@@ -59,9 +61,17 @@ impl Deadlines {
         }
     }
 
-    /// Notes that whoever waits for a guard is to be called then.
+    /// Notes that whoever waits for a guard is to be called then. Of several times the first
+    /// counts: who is called too early asks for another.
     pub(crate) fn call_at(&mut self, domain: DomainId, guard: &Guard, at_ms: u64) {
-        self.calls.insert((at_ms, (domain, guard.clone())));
+        let name = (domain, guard.clone());
+        match self.call_of.get(&name) {
+            Some(noted_ms) if *noted_ms <= at_ms => return,
+            Some(noted_ms) => self.calls.remove(&(*noted_ms, name.clone())),
+            None => false,
+        };
+        self.call_of.insert(name.clone(), at_ms);
+        self.calls.insert((at_ms, name));
     }
 
     /// Takes the calls that are due.
@@ -72,6 +82,7 @@ impl Deadlines {
                 self.calls.insert((at_ms, name));
                 break;
             }
+            self.call_of.remove(&name);
             due.push(name);
         }
         due
@@ -98,15 +109,16 @@ impl Deadlines {
         Some((domain, named.take(max).collect()))
     }
 
-    /// Puts off what lapsed longest ago, so that the others aren't held up by it.
-    pub(crate) fn defer_first(&mut self, until_ms: u64) {
-        let Some((_, name)) = self.by_time.pop_first() else {
+    /// Puts off a lease whose end couldn't be noted, so that the others aren't held up by it. If
+    /// the guard has another one by now, that keeps its time.
+    pub(crate) fn defer(&mut self, domain: DomainId, guard: &Guard, lease: LeaseId, until_ms: u64) {
+        let name = (domain, guard.clone());
+        let Some(pending) = self.of.get_mut(&name).filter(|held| held.lease == lease) else {
             return;
         };
-        if let Some(pending) = self.of.get_mut(&name) {
-            pending.deadline_ms = until_ms;
-            self.by_time.insert((until_ms, name));
-        }
+        self.by_time.remove(&(pending.deadline_ms, name.clone()));
+        pending.deadline_ms = until_ms;
+        self.by_time.insert((until_ms, name));
     }
 
     /// The next time at which something is due.
@@ -119,5 +131,63 @@ impl Deadlines {
     /// How many leases haven't been ended.
     pub(crate) fn live(&self) -> usize {
         self.of.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use highwater_core::{Authority, Holder, Revision};
+
+    use super::*;
+
+    fn place() -> (DomainId, Guard) {
+        (DomainId::new(1).unwrap(), Guard::new("g").unwrap())
+    }
+
+    fn lease(at: u64, renewed_clock_ms: u64) -> Lease {
+        let renewed_at = Revision::new((1 << 48) | at).unwrap();
+        let authority = Authority::parse("1.0000000000000001/1@a").unwrap();
+        Lease {
+            id: LeaseId::of(renewed_at),
+            term: authority.term(),
+            holder: Holder::new("a").unwrap(),
+            ttl: Ttl::new(1_000).unwrap(),
+            renewed_at,
+            renewed_clock_ms,
+        }
+    }
+
+    /// The end of a lease was refused because somebody else has the guard by now.
+    #[test]
+    fn a_lease_that_came_meanwhile_is_not_put_off_in_the_place_of_the_one_before() {
+        let (domain, guard) = place();
+        let clock = LeaseClock::default();
+        let (old, new) = (lease(1, 0), lease(2, 1_000));
+        let mut deadlines = Deadlines::default();
+        deadlines.set(domain, &guard, Some(&old), &clock);
+        let due = deadlines.lapsed(1_000, 64);
+        assert_eq!(due, Some((domain, vec![(guard.clone(), old.id)])));
+        deadlines.set(domain, &guard, Some(&new), &clock);
+        deadlines.defer(domain, &guard, old.id, 1_500);
+        assert_eq!(deadlines.next_ms(), Some(2_000));
+        deadlines.defer(domain, &guard, new.id, 2_500);
+        assert_eq!(deadlines.next_ms(), Some(2_500));
+        deadlines.set(domain, &guard, None, &clock);
+        assert_eq!(deadlines.next_ms(), None);
+    }
+
+    #[test]
+    fn however_often_a_call_is_asked_for_there_is_one_for_each_guard() {
+        let (domain, guard) = place();
+        let mut deadlines = Deadlines::default();
+        for at_ms in [70, 50, 60, 50] {
+            deadlines.call_at(domain, &guard, at_ms);
+        }
+        assert_eq!((deadlines.calls.len(), deadlines.next_ms()), (1, Some(50)));
+        assert!(deadlines.due_calls(49).is_empty());
+        assert_eq!(deadlines.due_calls(50), [(domain, guard.clone())]);
+        assert!(deadlines.calls.is_empty() && deadlines.call_of.is_empty());
+        deadlines.call_at(domain, &guard, 90);
+        assert_eq!(deadlines.next_ms(), Some(90));
     }
 }

@@ -50,6 +50,7 @@ pub(crate) fn keep(shared: &Shared) {
         }
         let lapsed = shared.leases.deadlines.lock().lapsed(now_ms, batch);
         if let Some((domain, lapsed)) = lapsed {
+            let longest = lapsed.first().cloned();
             let ended = expire(shared, domain, lapsed);
             match ended {
                 Ok(()) => batch = LEASE_MUTATIONS_MAX,
@@ -57,7 +58,10 @@ pub(crate) fn keep(shared: &Shared) {
                 Err(error) => {
                     tracing::debug!(%error, "a lapsed lease isn't ended yet");
                     let later_ms = now_ms.saturating_add(TICK_MS);
-                    shared.leases.deadlines.lock().defer_first(later_ms);
+                    if let Some((guard, lease)) = longest {
+                        let mut deadlines = shared.leases.deadlines.lock();
+                        deadlines.defer(domain, &guard, lease, later_ms);
+                    }
                 }
             }
             wait = false;

@@ -157,7 +157,7 @@ impl Lines {
     }
 
     /// Takes the call of a place that is first in its line, or leaves a waker.
-    fn take_call(&self, name: &Name, number: u64, waker: &Waker, ended: bool) -> bool {
+    fn take_call(&self, name: &Name, number: u64, waker: &Waker) -> bool {
         let mut lines = self.lines.lock();
         let Some(line) = lines.get_mut(name) else {
             return true;
@@ -166,7 +166,7 @@ impl Lines {
         let Some((at, place)) = mine.into_iter().find(|(_, place)| place.number == number) else {
             return true;
         };
-        if ended || (at == 0 && place.called) {
+        if at == 0 && place.called {
             place.called = false;
             return true;
         }
@@ -218,9 +218,10 @@ impl Line {
     pub async fn turn(&self) {
         let shared = self.shared();
         poll_fn(|context| {
-            let ended = shared.latch.is_closed() || shared.latch.is_poisoned();
             let lines = &shared.leases.lines;
-            if lines.take_call(&self.name, self.number, context.waker(), ended) {
+            // Looked at after the waker is there: who ends the store calls everybody after that.
+            let called = lines.take_call(&self.name, self.number, context.waker());
+            if called || shared.latch.is_closed() || shared.latch.is_poisoned() {
                 Poll::Ready(())
             } else {
                 Poll::Pending

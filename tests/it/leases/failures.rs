@@ -279,3 +279,24 @@ fn after_a_failback_the_terms_of_before_stay_fenced_out() {
     }
     store.commit(write(&terms[2], "back")).unwrap();
 }
+
+/// Letting go of a lease needs no fence; a step of an intent in the same commit does.
+#[test]
+fn who_is_fenced_out_takes_no_step_by_letting_go() {
+    let (_, store) = make(usual());
+    let receipt = acquire(&store, JOB, "a", LONG).unwrap();
+    let (a, lease) = granted(&receipt);
+    // Another coordinator's term comes above, while the lease is live.
+    let epoch = store.domain(&domain("d")).unwrap().epochs.current().epoch;
+    let b = Authority::parse(&format!("{epoch}/2@b")).unwrap();
+    assert_eq!(reconciled(&store, "i", &b).finding.effects, Effects::Absent);
+    let guard = guard(JOB);
+    let late = put(&a, "elsewhere")
+        .with(Mutation::Release { guard, lease })
+        .for_intent(intent("i"), Step::FIRST);
+    assert_eq!(code(store.commit(late)), "StaleTerm");
+    assert_eq!(reconciled(&store, "i", &b).finding.effects, Effects::Absent);
+    let elsewhere = Key::new("elsewhere").unwrap();
+    assert!(store.get(&domain("d"), &elsewhere).unwrap().is_none());
+    release(&store, JOB, &receipt).unwrap();
+}

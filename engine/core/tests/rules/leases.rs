@@ -4,7 +4,7 @@ use highwater_core::{
     Admission, Authorities, Authority, Availability, Commit, Condition, CreateDomain,
     DestinationId, EndCause, EpochMark, Fence, Footprint, Holder, HolderBinding, Identity,
     IntentId, LeaseId, Limits, Malformed, Mutation, Owner, Policy, Reason, Receipt, Rejection,
-    State, Step, Terms, Ttl, Unavailable, Value, Verdict, check_effect, decide,
+    State, Step, Terms, Ttl, Unavailable, Value, Verdict, Work, check_effect, decide,
 };
 
 use crate::raw;
@@ -265,6 +265,30 @@ fn a_holder_is_the_callers_own() {
         assert!(matches!(reason, Reason::WrongHolder { .. }), "{reason:?}");
         accept(&mut state, &called(mutation, "a").under(lease.authority()));
     }
+}
+
+/// R7: letting go does no harm, but a step is an effect, wherever it is taken.
+#[test]
+fn who_is_fenced_out_lets_go_but_takes_no_step_by_it() {
+    let mut state = state(Policy::default());
+    let (lease, old) = grant(&mut state, "k", "a");
+    let new = old.to_string().replace("/1@a", "/9@b");
+    let new = Authority::parse(&new).unwrap();
+    let (id, work) = (IntentId::new("i").unwrap(), Work::under(raw::guard(b"k")));
+    let bind = Mutation::BindIntent {
+        intent: id.clone(),
+        work,
+    };
+    accept(&mut state, &commit([bind]).under(new));
+    let let_go = commit([release("k", lease)]).under(old);
+    for beside in [
+        let_go.clone(),
+        let_go.clone().put(raw::key(b"j"), Value::new("v").unwrap()),
+    ] {
+        let reason = refuse(&state, &beside.for_intent(id.clone(), Step::FIRST)).reason;
+        assert!(matches!(reason, Reason::StaleTerm { .. }), "{reason:?}");
+    }
+    accept(&mut state, &let_go);
 }
 
 /// The term that is granted can be written under at once, or nothing is granted.
