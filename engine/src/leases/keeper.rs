@@ -12,7 +12,8 @@ use crate::shared::Shared;
 use crate::ticket::promise;
 use crate::wait::block_on;
 
-/// How often the clock is noted while there are leases: a crash sets it back by no more.
+/// How often the clock is noted while there are leases and the disk isn't full: a crash sets it
+/// back by no more.
 const TICK_MS: u64 = 1_000;
 /// How long to wait after a refusal.
 const RETRY: Duration = Duration::from_millis(200);
@@ -67,7 +68,11 @@ pub(crate) fn keep(shared: &Shared) {
             wait = false;
         } else if shared.leases.live() > 0 && now_ms.saturating_sub(noted_ms) >= TICK_MS {
             noted_ms = now_ms;
-            let _ = ask(shared, Request::NoteClock);
+            // What room a full disk has left is for what frees some. A crash then sets the clock
+            // back further, and leases last longer for it.
+            if !shared.is_full() {
+                let _ = ask(shared, Request::NoteClock);
+            }
         }
     }
     shared.leases.lines.call_all();

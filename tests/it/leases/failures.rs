@@ -300,3 +300,35 @@ fn who_is_fenced_out_takes_no_step_by_letting_go() {
     assert!(store.get(&domain("d"), &elsewhere).unwrap().is_none());
     release(&store, JOB, &receipt).unwrap();
 }
+
+/// On a full disk there is room left for what frees some. A lease that nobody touches takes none of
+/// it, however long that lasts.
+#[test]
+fn on_a_full_disk_the_clock_takes_nothing_of_the_room_that_is_kept_back() {
+    let (disk, store) = make(policy(GuardRule::Domain, Admission::Fenced));
+    let a = granted(&acquire(&store, "", "a", LONG).unwrap()).0;
+    store.close().unwrap();
+    let store = open(&disk, &tight());
+    let key = |number: usize| Key::new(format!("k/{number:05}")).unwrap();
+    let fill = |number: usize| {
+        let commit = Commit::new(domain("d")).under(a.clone());
+        store.commit(commit.put(key(number), Value::new(vec![7; 3_000]).unwrap()))
+    };
+    fill(0).unwrap();
+    disk.set_budget(Some(disk.used()));
+    let refused = (1..1_000).find_map(|number| fill(number).err());
+    assert_eq!(code::<()>(Err(refused.unwrap())), "DiskFull");
+    // What was asked for before is answered by now.
+    while fill(1_000).is_ok() {}
+    let before = store.revision();
+    thread::sleep(Duration::from_millis(3_500));
+    assert_eq!(store.revision(), before);
+    let delete = Commit::new(domain("d")).under(a.clone()).delete(key(0));
+    let freed = store.commit(delete).unwrap().revision;
+    disk.set_budget(None);
+    let begun = Instant::now();
+    while store.revision() == freed {
+        assert!(begun.elapsed() < LIMIT, "the clock isn't noted any more");
+        thread::park_timeout(Duration::from_millis(5));
+    }
+}
