@@ -321,8 +321,11 @@ fn on_a_full_disk_the_clock_takes_nothing_of_the_room_that_is_kept_back() {
     // What was asked for before is answered by now.
     while fill(1_000).is_ok() {}
     let before = store.revision();
-    thread::sleep(Duration::from_millis(3_500));
-    assert_eq!(store.revision(), before);
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(3_500) {
+        thread::park_timeout(Duration::from_millis(50));
+        assert_eq!(store.revision(), before);
+    }
     let delete = Commit::new(domain("d")).under(a.clone()).delete(key(0));
     let freed = store.commit(delete).unwrap().revision;
     disk.set_budget(None);
